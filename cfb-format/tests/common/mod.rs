@@ -1,0 +1,5 @@
+//! What the tests of this crate share: compound files made and judged by hand, and storages that count, fail or are mostly
+//! empty.
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of these helpers")]
+
+pub(crate) mod raw;
