@@ -243,6 +243,7 @@ mod tests {
     #[test]
     fn case_is_folded_unit_by_unit() {
         assert!(eq_folded_str(&units("Résumé ΔΟΣΉς"), "RÉSUMÉ δοσήΣ"));
+        assert_eq!(hash(&units("Été.doc")), hash(&units("éTÉ.DOC")));
         assert!(!eq_folded_str(&units("ß"), "SS"));
         assert!(!eq_folded_str(&units("𐐨"), "𐐀"), "surrogates have no case");
         assert!(!eq_folded_str(&units("a"), &"a".repeat(33)));
