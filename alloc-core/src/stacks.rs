@@ -1,0 +1,375 @@
+//! [`Stacks`]: many small stacks of numbers in one pool of 32-byte chunks, and
+//! [`ClassSet`], a set of stack indices.
+
+use alloc::vec::Vec;
+
+/// Numbers in a chunk, beside the link to the chunk below.
+const ROOM: u16 = 7;
+/// No chunk.
+const NONE: u32 = u32::MAX;
+
+/// One link (the first number) and room for seven values. Half a cache line,
+/// and aligned so that it never lies across two.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Chunk([u32; 8]);
+
+/// One stack: its uppermost chunk, its height, and the height its owner has
+/// set as its limit. Eight bytes, because there is one for each size of run.
+#[derive(Clone, Copy)]
+struct Stack {
+    chunk: u32,
+    count: u16,
+    limit: u16,
+}
+
+/// The pool is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PoolFull;
+
+/// Stacks of `u32`, numbered from 0, which share their memory: 4.6 bytes a
+/// value, and chunks that one stack gives up are used by the next.
+///
+/// The pool holds at most `max_chunks`; the vector of stacks reaches to the
+/// highest number in use.
+#[derive(Clone)]
+pub(crate) struct Stacks {
+    stacks: Vec<Stack>,
+    chunks: Vec<Chunk>,
+    /// Uppermost chunk of the list of unused ones.
+    unused: u32,
+    unused_count: u32,
+    max_chunks: u32,
+    first_limit: u16,
+}
+
+impl Stacks {
+    /// Stacks with an initial limit each, in at most `max_chunks` chunks.
+    pub(crate) const fn new(max_chunks: u32, first_limit: u16) -> Self {
+        Self {
+            stacks: Vec::new(),
+            chunks: Vec::new(),
+            unused: NONE,
+            unused_count: 0,
+            max_chunks,
+            first_limit,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self, stack: usize) -> u16 {
+        self.stacks.get(stack).map_or(0, |stack| stack.count)
+    }
+
+    #[inline]
+    pub(crate) fn limit(&self, stack: usize) -> u16 {
+        self.stacks.get(stack).map_or(self.first_limit, |stack| stack.limit)
+    }
+
+    pub(crate) fn set_limit(&mut self, stack: usize, limit: u16) {
+        if let Some(stack) = self.stacks.get_mut(stack) {
+            stack.limit = limit;
+        }
+    }
+
+    /// Whether the stack is at its limit.
+    #[inline]
+    pub(crate) fn is_full(&self, stack: usize) -> bool {
+        self.stacks.get(stack).is_some_and(|stack| stack.count >= stack.limit)
+    }
+
+    /// The value on top.
+    #[inline]
+    pub(crate) fn top(&self, stack: usize) -> Option<u32> {
+        let stack = self.stacks.get(stack)?;
+        let slot = slot_of(stack.count)?;
+        Some(self.chunks[stack.chunk as usize].0[slot])
+    }
+
+    /// Takes the value off the top.
+    #[inline]
+    pub(crate) fn pop(&mut self, stack: usize) -> Option<u32> {
+        let stack = self.stacks.get_mut(stack)?;
+        let slot = slot_of(stack.count)?;
+        let at = stack.chunk;
+        let chunk = &mut self.chunks[at as usize];
+        let value = chunk.0[slot];
+        stack.count -= 1;
+        if slot == 1 {
+            stack.chunk = chunk.0[0];
+            chunk.0[0] = self.unused;
+            self.unused = at;
+            self.unused_count += 1;
+        }
+        Some(value)
+    }
+
+    /// Puts a value on top, whatever the stack's limit.
+    ///
+    /// The height must be below `u16::MAX`.
+    #[inline]
+    pub(crate) fn push(&mut self, stack: usize, value: u32) -> Result<(), PoolFull> {
+        if stack >= self.stacks.len() {
+            self.add_stacks(stack);
+        }
+        let count = self.stacks[stack].count;
+        let slot = (count % ROOM + 1) as usize;
+        if slot == 1 {
+            let below = self.stacks[stack].chunk;
+            self.stacks[stack].chunk = self.new_chunk(below)?;
+        }
+        let stack = &mut self.stacks[stack];
+        self.chunks[stack.chunk as usize].0[slot] = value;
+        stack.count = count + 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn add_stacks(&mut self, stack: usize) {
+        let empty = Stack { chunk: NONE, count: 0, limit: self.first_limit };
+        if stack >= self.stacks.capacity() {
+            // a doubling vector would waste more than the stacks hold
+            self.stacks.reserve_exact((stack + 1).next_multiple_of(64) - self.stacks.len());
+        }
+        self.stacks.resize(stack + 1, empty);
+    }
+
+    fn new_chunk(&mut self, below: u32) -> Result<u32, PoolFull> {
+        if self.unused != NONE {
+            let at = self.unused;
+            let chunk = &mut self.chunks[at as usize];
+            self.unused = core::mem::replace(&mut chunk.0[0], below);
+            self.unused_count -= 1;
+            return Ok(at);
+        }
+        let count = self.chunks.len();
+        let at = u32::try_from(count).ok().filter(|&at| at < self.max_chunks).ok_or(PoolFull)?;
+        if count == self.chunks.capacity() {
+            let room = (count / 8).max(8).min(self.max_chunks as usize - count);
+            self.chunks.reserve_exact(room);
+        }
+        self.chunks.push(Chunk([below, 0, 0, 0, 0, 0, 0, 0]));
+        Ok(at)
+    }
+
+    /// All values of the stack, the uppermost first; the stack is empty then.
+    pub(crate) fn take_all(&mut self, stack: usize) -> Vec<u32> {
+        let mut all = Vec::with_capacity(self.count(stack).into());
+        while let Some(value) = self.pop(stack) {
+            all.push(value);
+        }
+        all
+    }
+
+    /// All values of the stack, the uppermost first.
+    pub(crate) fn iter(&self, stack: usize) -> impl Iterator<Item = u32> {
+        let (mut chunk, mut count) =
+            self.stacks.get(stack).map_or((NONE, 0), |stack| (stack.chunk, stack.count));
+        core::iter::from_fn(move || {
+            let slot = slot_of(count)?;
+            let values = &self.chunks[chunk as usize].0;
+            if slot == 1 {
+                chunk = values[0];
+            }
+            count -= 1;
+            Some(values[slot])
+        })
+    }
+
+    /// How many stacks there may be values in.
+    pub(crate) fn stack_count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// How many chunks can be had without removing values.
+    pub(crate) fn chunks_left(&self) -> u32 {
+        self.max_chunks.saturating_sub(self.chunks_made()) + self.unused_count
+    }
+
+    /// How many chunks hold values.
+    pub(crate) fn chunks_used(&self) -> u32 {
+        self.chunks_made() - self.unused_count
+    }
+
+    fn chunks_made(&self) -> u32 {
+        // `new_chunk` keeps the number below `max_chunks`, a u32
+        u32::try_from(self.chunks.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn max_chunks(&self) -> u32 {
+        self.max_chunks
+    }
+
+    /// Changes the limit of the pool; values beyond it stay.
+    pub(crate) fn set_max_chunks(&mut self, max_chunks: u32) {
+        self.max_chunks = max_chunks;
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.chunks.capacity() * size_of::<Chunk>() + self.stacks.capacity() * size_of::<Stack>()
+    }
+
+    /// Whether every chunk is in one stack or unused, and no two share one.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let mut seen = alloc::vec![false; self.chunks.len()];
+        let mut claim = |at: u32| {
+            let fresh = seen.get_mut(at as usize);
+            fresh.is_some_and(|seen| !core::mem::replace(seen, true))
+        };
+        for stack in &self.stacks {
+            let mut chunk = stack.chunk;
+            for _ in 0..stack.count.div_ceil(ROOM) {
+                if !claim(chunk) {
+                    return false;
+                }
+                chunk = self.chunks[chunk as usize].0[0];
+            }
+        }
+        let mut chunk = self.unused;
+        for _ in 0..self.unused_count {
+            if !claim(chunk) {
+                return false;
+            }
+            chunk = self.chunks[chunk as usize].0[0];
+        }
+        seen.into_iter().all(|seen| seen)
+    }
+}
+
+/// The slot of the uppermost value in its chunk; `None` for an empty stack.
+#[inline]
+fn slot_of(count: u16) -> Option<usize> {
+    Some(usize::from(count.checked_sub(1)? % ROOM + 1))
+}
+
+/// A set of stack numbers below 2048, with the least and the greatest member
+/// in a few steps.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ClassSet {
+    words: [u64; 32],
+    /// Which of the words are not zero.
+    above: u32,
+}
+
+impl ClassSet {
+    pub(crate) const fn new() -> Self {
+        Self { words: [0; 32], above: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, class: usize) {
+        self.words[class / 64] |= 1 << (class % 64);
+        self.above |= 1 << (class / 64);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, class: usize) {
+        self.words[class / 64] &= !(1 << (class % 64));
+        if self.words[class / 64] == 0 {
+            self.above &= !(1 << (class / 64));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, class: usize) -> bool {
+        self.words[class / 64] & (1 << (class % 64)) != 0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.above == 0
+    }
+
+    /// The least member that is not below `from`, `from` being at most 2048.
+    #[inline]
+    pub(crate) fn next(&self, from: usize) -> Option<usize> {
+        let word = self.words.get(from / 64)? & (!0 << (from % 64));
+        if word != 0 {
+            return Some(from / 64 * 64 + word.trailing_zeros() as usize);
+        }
+        let above = self.above & (!1_u32).checked_shl((from / 64) as u32).unwrap_or(0);
+        if above == 0 {
+            return None;
+        }
+        let at = above.trailing_zeros() as usize;
+        Some(at * 64 + self.words[at].trailing_zeros() as usize)
+    }
+
+    /// The greatest member.
+    pub(crate) fn last(&self) -> Option<usize> {
+        let at = 31_usize.checked_sub(self.above.leading_zeros() as usize)?;
+        Some(at * 64 + 63 - self.words[at].leading_zeros() as usize)
+    }
+
+    /// The greatest member below `before`.
+    pub(crate) fn prev(&self, before: usize) -> Option<usize> {
+        // a cold path: at most 32 words
+        (0..before.div_ceil(64)).rev().find_map(|at| {
+            let keep = before - at * 64;
+            let mask = if keep >= 64 { !0 } else { (1 << keep) - 1 };
+            let word = self.words[at] & mask;
+            (word != 0).then(|| at * 64 + 63 - word.leading_zeros() as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn stacks_give_back_what_was_pushed_in_reverse() {
+        let mut stacks = Stacks::new(1000, 10);
+        let mut slow = vec![Vec::new(); 5];
+        for value in 0..2000_u32 {
+            let stack = (value % 7 % 5) as usize;
+            if value % 3 == 2 {
+                assert_eq!(stacks.pop(stack), slow[stack].pop());
+            } else {
+                stacks.push(stack, value).unwrap();
+                slow[stack].push(value);
+            }
+            assert_eq!(stacks.top(stack), slow[stack].last().copied());
+            assert_eq!(usize::from(stacks.count(stack)), slow[stack].len());
+        }
+        assert!(stacks.is_consistent());
+        for (stack, slow) in slow.iter_mut().enumerate() {
+            slow.reverse();
+            assert_eq!(&stacks.iter(stack).collect::<Vec<_>>(), slow);
+            assert_eq!(&stacks.take_all(stack), slow);
+        }
+        assert_eq!(stacks.chunks_used(), 0);
+        assert!(stacks.is_consistent());
+    }
+
+    #[test]
+    fn a_full_pool_refuses_and_stays_as_it_was() {
+        let mut stacks = Stacks::new(2, 10);
+        for value in 0..14 {
+            stacks.push(0, value).unwrap();
+        }
+        assert_eq!(stacks.push(0, 14), Err(PoolFull));
+        assert_eq!(stacks.push(1, 14), Err(PoolFull));
+        assert_eq!((stacks.top(0), stacks.top(1)), (Some(13), None));
+        assert!(stacks.is_consistent());
+        stacks.pop(0);
+        stacks.push(0, 15).unwrap();
+        assert_eq!(stacks.iter(0).count(), 14);
+    }
+
+    #[test]
+    fn sets_of_classes_know_their_order() {
+        let members = [0, 1, 63, 64, 700, 1983, 2047];
+        let mut set = ClassSet::new();
+        members.iter().for_each(|&class| set.insert(class));
+        for from in 0..2048 {
+            assert_eq!(set.next(from), members.iter().copied().find(|&m| m >= from));
+            assert_eq!(set.prev(from), members.iter().copied().rfind(|&m| m < from));
+            assert_eq!(set.contains(from), members.contains(&from));
+        }
+        assert_eq!((set.last(), set.next(2048)), (Some(2047), None));
+        members.iter().for_each(|&class| set.remove(class));
+        assert!(set.is_empty() && set.last().is_none() && set.next(0).is_none());
+    }
+}
