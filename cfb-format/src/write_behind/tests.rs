@@ -304,16 +304,18 @@ fn during_a_drain(
     let behind = WriteBehind::new();
     behind.write(&storage, b"old bytes", 0).expect("gathers");
     thread::scope(|scope| {
+        // If `meanwhile` panics, this goes away, and the drain does not wait for ever.
+        let give_leave = give_leave;
         let drain = scope.spawn(|| behind.drain(&storage));
         assert_eq!(begun.recv().expect("the drain writes"), 0);
         meanwhile(&behind, &storage);
         give_leave.send(succeeds).expect("the drain waits");
         assert_eq!(drain.join().expect("no panic").is_ok(), succeeds);
+        // Whatever comes later may write.
+        for _ in 0..8 {
+            give_leave.send(true).expect("the storage listens");
+        }
     });
-    // Whatever comes later may write.
-    for _ in 0..8 {
-        give_leave.send(true).expect("the storage listens");
-    }
     (behind, storage)
 }
 
