@@ -199,7 +199,7 @@ impl Allocator {
     fn extend_beyond(&mut self, chain: &mut Chain, window: &mut Window, mut left: u32) {
         // what may be taken beyond the request
         let spare = self.available().get() - left;
-        let ahead = window.size_for(chain.sector_count().get()).min(spare);
+        let ahead = window.size_for(chain.sector_count()).get().min(spare);
         let ahead = if ahead < window.least() { 0 } else { ahead };
         if let Some(end) = chain.end() {
             // left + ahead <= available, a u32

@@ -77,8 +77,8 @@ impl Window {
 
     /// How large a window a chain of `len` sectors gets.
     #[inline]
-    pub(crate) fn size_for(&self, len: u32) -> u32 {
-        len.clamp(self.min, self.max)
+    pub fn size_for(&self, len: SectorCount) -> SectorCount {
+        SectorCount::new(len.get().clamp(self.min, self.max))
     }
 
     /// The least useful window.

@@ -116,8 +116,8 @@ struct Visit {
 /// Checks that the links under `root` are a legal red-black tree of slots
 /// below `slots_count`.
 ///
-/// Faults that keep a search from finding a node come before faults of colour;
-/// see [`TreeFault::is_only_color`]. Takes at most two comparisons a node and
+/// Faults that keep a search from finding a node come before faults of colour
+/// (see [`TreeFault::is_only_color`]), and two reds before other colours. Takes at most two comparisons a node and
 /// memory for the height only. It ends on any links: every node must lie
 /// between its ancestors in order, so no node can pass twice.
 ///
@@ -157,8 +157,9 @@ pub(crate) fn check<T: LinkTable + ?Sized>(
         }
         let links = table.links(slot);
         let red = links.color == Color::Red;
-        if red && under_red {
-            color_fault = color_fault.or(Some(TreeFault::TwoReds { slot }));
+        if red && under_red && !matches!(color_fault, Some(TreeFault::TwoReds { .. })) {
+            // The one colour fault that the specification forbids.
+            color_fault = Some(TreeFault::TwoReds { slot });
         }
         if red && from.is_none() {
             color_fault = color_fault.or(Some(TreeFault::RedRoot { slot }));

@@ -1,0 +1,202 @@
+//! The whole-file rules as findings: who owns which sector, and whether
+//! lengths, starts and trees fit.
+//!
+//! What can be seen while a file is read (header, DIFAT, FAT marks, directory
+//! fields) is found by the decoders; here is what takes a look at everything
+//! at once.
+
+use alloc_core::{Chain, Run, SectorCount, SectorId, SectorSet};
+
+use crate::dir_entry::EntryKind;
+use crate::dir_tree::walk::TreeFault;
+use crate::directory::ROOT;
+use crate::finding::{Finding, FindingCode};
+use crate::layout::{DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR};
+use crate::node::Place;
+use crate::state::State;
+use crate::version::Version;
+
+/// Every finding of a file just read, worst first.
+pub(crate) fn verify(state: &State) -> Vec<Finding> {
+    let mut findings = state.findings.clone();
+    check_trees(state, &mut findings);
+    check_ownership(state, &mut findings);
+    check_range_lock(state, &mut findings);
+    for finding in &mut findings {
+        if let Some(slot) = finding.entry()
+            && state.dir.has_entry(slot)
+        {
+            let path = state.dir.path(slot);
+            *finding = finding.clone().named(path);
+        }
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    findings
+}
+
+/// Order and colours of every storage's tree. [MS-CFB] 2.6.4
+fn check_trees(state: &State, findings: &mut Vec<Finding>) {
+    for slot in state.dir.slots() {
+        if state.dir.entry(slot).kind == EntryKind::Stream {
+            continue;
+        }
+        if let Some(fault) = state.dir.tree_fault(slot) {
+            let (code, at) = match fault {
+                TreeFault::OutOfOrder { slot } => (FindingCode::DirOrder, slot),
+                TreeFault::TwoReds { slot } => (FindingCode::DirTwoReds, slot),
+                TreeFault::RedRoot { slot } => (FindingCode::DirRedRoot, slot),
+                TreeFault::BlackHeight { slot } => (FindingCode::DirBlackHeight, slot),
+                // Links that lead astray were found when they were followed.
+                _ => continue,
+            };
+            findings.push(Finding::new(code).at_entry(at));
+        }
+    }
+}
+
+/// Claims every sector once, for whom it belongs to.
+struct Ledger {
+    claimed: SectorSet,
+    total: u32,
+}
+
+impl Ledger {
+    fn new(total: u32) -> Self {
+        Self { claimed: SectorSet::new(SectorCount::new(total)), total }
+    }
+
+    /// Claims a chain; gives the first sector that is another's already.
+    fn claim(&mut self, runs: impl Iterator<Item = Run>) -> Option<SectorId> {
+        let mut taken = None;
+        for run in runs {
+            if run.end().get() > self.total {
+                continue;
+            }
+            taken = taken.or(self.claimed.first_common(run));
+            self.claimed.insert_run(run);
+        }
+        taken
+    }
+}
+
+fn check_ownership(state: &State, findings: &mut Vec<Finding>) {
+    let mini_stream = state.mini_stream.read().expect("not poisoned");
+    let mut sectors = Ledger::new(state.sectors_count());
+    let mini_total =
+        mini_stream.sector_count().get().saturating_mul(state.geometry.minis_per_sector());
+    let mut minis = Ledger::new(mini_total);
+
+    let fat_own = state.fat_sectors.iter().flatten().chain(&state.difat_sectors);
+    let mut own = |taken: Option<SectorId>| {
+        if let Some(sector) = taken {
+            findings.push(Finding::new(FindingCode::SectorShared).at_sector(sector.get()));
+        }
+    };
+    own(sectors.claim(fat_own.map(|&sector| Run::single(sector))));
+    own(sectors.claim(state.dir_chain.runs()));
+    own(sectors.claim(state.mini_fat_chain.runs()));
+    own(sectors.claim(mini_stream.runs()));
+
+    for slot in state.dir.slots() {
+        let entry = state.dir.entry(slot);
+        if entry.kind != EntryKind::Stream {
+            continue;
+        }
+        let found = state.find_stream(slot);
+        if found.damage.is_some() {
+            findings.push(
+                Finding::new(FindingCode::StreamBroken)
+                    .at_entry(slot)
+                    .found(found.intact)
+                    .expected(entry.len_bytes),
+            );
+        }
+        let (ledger, unit, code) = match found.place {
+            Place::Regular => {
+                (&mut sectors, state.geometry.sector_bytes(), FindingCode::SectorShared)
+            }
+            Place::Mini => (&mut minis, state.geometry.mini_bytes(), FindingCode::MiniSectorShared),
+        };
+        let chain_bytes = found.chain.sector_count().bytes(unit);
+        if chain_bytes >= entry.len_bytes + u64::from(unit) {
+            findings.push(
+                Finding::new(FindingCode::StreamChainLong)
+                    .at_entry(slot)
+                    .found(chain_bytes)
+                    .expected(entry.len_bytes),
+            );
+        }
+        if let Some(sector) = ledger.claim(found.chain.runs()) {
+            findings.push(Finding::new(code).at_entry(slot).at_sector(sector.get()));
+        }
+    }
+    check_cells(state, &sectors, findings);
+    check_mini_cells(state, &minis, &mini_stream, findings);
+}
+
+/// FAT cells in use that nobody claims, and cells that make no sense.
+fn check_cells(state: &State, sectors: &Ledger, findings: &mut Vec<Finding>) {
+    let lock = range_lock(state);
+    for (sector, &cell) in (0..sectors.total).zip(state.fat().cells()) {
+        let id = SectorId::new(sector);
+        let marks = matches!(cell, FREE_SECTOR | END_OF_CHAIN | FAT_SECTOR | DIFAT_SECTOR);
+        if !marks && cell >= sectors.total {
+            findings.push(Finding::new(FindingCode::FatBadCell).at_sector(sector).found(cell));
+        }
+        let own_mark = matches!(cell, FREE_SECTOR | FAT_SECTOR | DIFAT_SECTOR);
+        if !own_mark && !sectors.claimed.contains(id) && lock != Some(sector) {
+            findings.push(Finding::new(FindingCode::SectorUnused).at_sector(sector).found(cell));
+        }
+    }
+}
+
+fn check_mini_cells(
+    state: &State,
+    minis: &Ledger,
+    mini_stream: &Chain,
+    findings: &mut Vec<Finding>,
+) {
+    let root_len = state.dir.entry(ROOT).len_bytes;
+    let mini_bytes = u64::from(state.geometry.mini_bytes());
+    let used = u32::try_from(root_len.div_ceil(mini_bytes)).unwrap_or(u32::MAX);
+    let cells = state.mini_fat().cells();
+    for (mini, &cell) in (0_u32..).zip(cells) {
+        if cell == FREE_SECTOR {
+            continue;
+        }
+        if mini >= used {
+            findings.push(Finding::new(FindingCode::MiniFatPastEnd).at_sector(mini).found(cell));
+            break;
+        }
+        if mini < minis.total && !minis.claimed.contains(SectorId::new(mini)) {
+            findings.push(Finding::new(FindingCode::MiniSectorUnused).at_sector(mini).found(cell));
+        }
+    }
+    let needed = used.min(minis.total);
+    if (cells.len() as u64) < u64::from(needed) && !mini_stream.is_empty() {
+        findings.push(
+            Finding::new(FindingCode::MiniFatShort).found(cells.len() as u64).expected(needed),
+        );
+    }
+}
+
+/// The range lock sector, when the file reaches it.
+fn range_lock(state: &State) -> Option<u32> {
+    let sector = state.geometry.range_lock_sector();
+    (state.geometry.version == Version::V4 && sector < state.sectors_count()).then_some(sector)
+}
+
+/// No data may lie where Windows locks bytes. [MS-CFB] 2.7
+fn check_range_lock(state: &State, findings: &mut Vec<Finding>) {
+    if let Some(sector) = range_lock(state) {
+        let cell = state.fat().get(sector).unwrap_or(FREE_SECTOR);
+        if cell != END_OF_CHAIN {
+            findings.push(
+                Finding::new(FindingCode::RangeLock)
+                    .at_sector(sector)
+                    .found(cell)
+                    .expected(END_OF_CHAIN),
+            );
+        }
+    }
+}

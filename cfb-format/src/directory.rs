@@ -1,0 +1,563 @@
+//! The directory in memory: entries by slot, who holds whom, names by hash.
+//!
+//! Three views of one set are kept together here: the sibling trees as the
+//! file has them (links between slots), each entry's parent, and an index
+//! from (parent, name) to slot. Look-ups use the index alone, because trees
+//! in real files are often ordered by another rule than the specification's;
+//! the trees are what is written.
+//!
+//! Removal relinks nodes and never moves an entry to another slot, so a slot
+//! and its generation name an entry for as long as it lives.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::dir_entry::{DirEntry, EntryKind, is_blank, unused_entry};
+use crate::dir_tree::walk::{SlotSet, TreeFault, check, in_order};
+use crate::dir_tree::{self, Color, LinkTable, Links};
+use crate::error::Corruption;
+use crate::finding::{Finding, FindingCode};
+use crate::layout::{DIR_ENTRY_BYTES, NO_STREAM, RawDirEntry, TYPE_ROOT, TYPE_UNUSED};
+use crate::name::{self, Name};
+use crate::table::BitSet;
+use crate::version::Geometry;
+
+/// The slot of the root entry.
+pub(crate) const ROOT: u32 = 0;
+
+/// An entry for as long as it lives: its slot, and how many entries the slot
+/// had before.
+///
+/// Ids of one file mean nothing in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// One place of the directory.
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Nothing; may be given to a new entry.
+    Free,
+    Entry(DirEntry),
+    /// Bytes that belong to no storage and are not blank: kept as they are.
+    Kept(Box<RawDirEntry>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    slots: Vec<Slot>,
+    /// Only slots that were freed have an entry.
+    generations: HashMap<u32, u32>,
+    free: BinaryHeap<Reverse<u32>>,
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// Slots that differ from the file.
+    changed: BitSet,
+    /// Storages whose tree is known to be a legal red-black tree.
+    legal: BitSet,
+    /// Storages whose tree in the file is broken, and was built anew in memory.
+    rebuilt: Vec<u32>,
+    entries_count: u32,
+}
+
+impl Directory {
+    /// A directory with only a root.
+    pub(crate) fn new() -> Self {
+        let root = Name::new("Root Entry").expect("a legal name");
+        let mut directory = Self::with_slots(Vec::new());
+        directory.slots.push(Slot::Entry(DirEntry::new(EntryKind::Root, root, ROOT)));
+        directory.entries_count = 1;
+        directory.changed.insert(ROOT);
+        directory.legal.insert(ROOT);
+        directory
+    }
+
+    fn with_slots(slots: Vec<Slot>) -> Self {
+        Self {
+            slots,
+            generations: HashMap::new(),
+            free: BinaryHeap::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            changed: BitSet::default(),
+            legal: BitSet::default(),
+            rebuilt: Vec::new(),
+            entries_count: 0,
+        }
+    }
+
+    /// Reads the directory from the bytes of its sectors.
+    ///
+    /// Takes one step an entry: an entry reached twice is left out the second
+    /// time, so loops end. Entries that no storage holds are kept as bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corruption::NoRoot`] when the first entry is no root entry.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        geometry: Geometry,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Self, Corruption> {
+        let raws: Vec<&RawDirEntry> = bytes
+            .chunks_exact(DIR_ENTRY_BYTES)
+            .map(|chunk| RawDirEntry::ref_from_bytes(chunk).expect("128 bytes"))
+            .collect();
+        let root = raws.first().map_or(0, |raw| raw.object_type);
+        if root != TYPE_ROOT {
+            return Err(Corruption::NoRoot { found: root });
+        }
+        let mut directory = Self::with_slots(vec![Slot::Free; raws.len()]);
+        let mut tell = |finding: Finding| findings.push(finding);
+        let entry = DirEntry::decode(raws[0], ROOT, geometry, &mut tell).expect("type is root");
+        if entry.name.to_string_lossy() != "Root Entry" {
+            tell(Finding::new(FindingCode::RootName).at_entry(ROOT));
+        }
+        directory.slots[0] = Slot::Entry(entry);
+        directory.entries_count = 1;
+        directory.index.reserve(raws.len(), |_| unreachable!("the index is empty"));
+
+        let mut seen = SlotSet::new(directory.slots_count());
+        seen.insert(ROOT);
+        let mut storages = vec![ROOT];
+        while let Some(storage) = storages.pop() {
+            directory.adopt_children(storage, &raws, geometry, findings, &mut seen, &mut storages);
+        }
+        for (slot, raw) in (0..).zip(&raws) {
+            if matches!(directory.slots[slot as usize], Slot::Free) {
+                if raw.object_type == TYPE_UNUSED {
+                    if !is_blank(raw) {
+                        findings.push(Finding::new(FindingCode::DirUnusedSlot).at_entry(slot));
+                    }
+                    directory.free.push(Reverse(slot));
+                } else {
+                    let code = if (1..=5).contains(&raw.object_type) {
+                        FindingCode::DirOrphan
+                    } else {
+                        FindingCode::DirUnusedSlot
+                    };
+                    findings.push(Finding::new(code).at_entry(slot));
+                    directory.slots[slot as usize] = Slot::Kept(Box::new((*raw).clone()));
+                }
+            }
+        }
+        Ok(directory)
+    }
+
+    /// Takes in the entries of one storage, in the order of its tree.
+    fn adopt_children(
+        &mut self,
+        storage: u32,
+        raws: &[&RawDirEntry],
+        geometry: Geometry,
+        findings: &mut Vec<Finding>,
+        seen: &mut SlotSet,
+        storages: &mut Vec<u32>,
+    ) {
+        let walk = in_order(&RawLinks(raws), self.entry(storage).child, seen);
+        let mut broken = !walk.faults.is_empty();
+        for fault in walk.faults {
+            let finding = match fault {
+                TreeFault::OutOfRange { slot, from } => {
+                    Finding::new(FindingCode::DirLink).at_entry(from.unwrap_or(storage)).found(slot)
+                }
+                TreeFault::Shared { slot } => Finding::new(FindingCode::DirLoop).at_entry(slot),
+                other => unreachable!("a walk looks at links only: {other:?}"),
+            };
+            findings.push(finding);
+        }
+        let mut children = Vec::with_capacity(walk.slots.len());
+        for slot in walk.slots {
+            let raw = raws[slot as usize];
+            let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| findings.push(f));
+            self.slots[slot as usize] = if let Some(mut entry) = decoded {
+                if entry.kind == EntryKind::Root {
+                    entry.kind = EntryKind::Storage;
+                    findings.push(Finding::new(FindingCode::RootType).at_entry(slot));
+                }
+                if entry.kind == EntryKind::Storage {
+                    storages.push(slot);
+                }
+                entry.parent = storage;
+                children.push(slot);
+                self.entries_count += 1;
+                Slot::Entry(entry)
+            } else {
+                findings.push(Finding::new(FindingCode::DirUnusedReached).at_entry(slot));
+                broken = true;
+                Slot::Kept(Box::new(raw.clone()))
+            };
+        }
+        for &slot in &children {
+            if self.find_units(storage, self.entry(slot).name.units()).is_some() {
+                findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
+            } else {
+                self.index_insert(slot);
+            }
+        }
+        if broken {
+            let mut sorted = children;
+            sorted.sort_by(|&a, &b| self.compare(a, b));
+            let root = dir_tree::build(self, &sorted);
+            self.set_child(storage, root);
+            self.rebuilt.push(storage);
+            // Nothing has changed yet as far as the file is concerned.
+            self.changed = BitSet::default();
+        }
+    }
+
+    /// Makes the trees that were broken in the file part of the next save:
+    /// to be called before the first change.
+    pub(crate) fn write_rebuilt(&mut self) {
+        for storage in std::mem::take(&mut self.rebuilt) {
+            self.changed.insert(storage);
+            for slot in self.children(storage) {
+                self.changed.insert(slot);
+            }
+            self.legal.insert(storage);
+        }
+    }
+
+    pub(crate) fn slots_count(&self) -> u32 {
+        u32::try_from(self.slots.len()).expect("slots are numbered by u32")
+    }
+
+    pub(crate) const fn entries_count(&self) -> u32 {
+        self.entries_count
+    }
+
+    /// # Panics
+    ///
+    /// When the slot has no entry.
+    pub(crate) fn entry(&self, slot: u32) -> &DirEntry {
+        match &self.slots[slot as usize] {
+            Slot::Entry(entry) => entry,
+            other => panic!("slot {slot} has no entry but {other:?}"),
+        }
+    }
+
+    /// The entry, to be changed: its slot will be written.
+    pub(crate) fn entry_mut(&mut self, slot: u32) -> &mut DirEntry {
+        self.changed.insert(slot);
+        match &mut self.slots[slot as usize] {
+            Slot::Entry(entry) => entry,
+            other => panic!("slot {slot} has no entry but {other:?}"),
+        }
+    }
+
+    pub(crate) fn id(&self, slot: u32) -> EntryId {
+        EntryId { slot, generation: self.generations.get(&slot).copied().unwrap_or(0) }
+    }
+
+    /// The slot of an entry that still lives.
+    pub(crate) fn resolve(&self, id: EntryId) -> Option<u32> {
+        (self.has_entry(id.slot) && self.id(id.slot) == id).then_some(id.slot)
+    }
+
+    /// Slots of all entries, ascending.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.slots).filter(|(_, slot)| matches!(slot, Slot::Entry(_))).map(|(i, _)| i)
+    }
+
+    /// Slots of a storage's entries, in the order of its tree. O(entries).
+    pub(crate) fn children(&self, storage: u32) -> Vec<u32> {
+        let mut children = Vec::new();
+        let mut path = Vec::new();
+        let mut next = self.entry(storage).child;
+        loop {
+            while next != NO_STREAM {
+                path.push(next);
+                next = self.entry(next).left;
+            }
+            let Some(slot) = path.pop() else { return children };
+            children.push(slot);
+            next = self.entry(slot).right;
+        }
+    }
+
+    /// Path of an entry, names joined by '/'; the root is "/".
+    pub(crate) fn path(&self, slot: u32) -> String {
+        if slot == ROOT {
+            return "/".to_owned();
+        }
+        let mut slots = vec![slot];
+        while let Some(&last) = slots.last() {
+            let parent = self.entry(last).parent;
+            if parent == ROOT {
+                break;
+            }
+            slots.push(parent);
+        }
+        slots.iter().rev().fold(String::new(), |mut path, &slot| {
+            path.push('/');
+            path.push_str(&self.entry(slot).name.to_string_lossy());
+            path
+        })
+    }
+
+    /// Whether `slot` is `storage` or lies below it.
+    pub(crate) fn is_within(&self, slot: u32, storage: u32) -> bool {
+        let mut at = slot;
+        loop {
+            if at == storage {
+                return true;
+            }
+            if at == ROOT {
+                return false;
+            }
+            at = self.entry(at).parent;
+        }
+    }
+
+    fn hash(&self, parent: u32, units: &[u16]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u32(parent);
+        name::fold_hash(units, &mut hasher);
+        hasher.finish()
+    }
+
+    /// The entry of this name in a storage, compared as the specification says.
+    pub(crate) fn find_units(&self, parent: u32, units: &[u16]) -> Option<u32> {
+        let hash = self.hash(parent, units);
+        self.index
+            .find(hash, |&slot| {
+                let entry = self.entry(slot);
+                entry.parent == parent && name::eq_folded(entry.name.units(), units)
+            })
+            .copied()
+    }
+
+    /// The entry of this name in a storage.
+    pub(crate) fn find(&self, parent: u32, name: &str) -> Option<u32> {
+        let mut buffer = [0; 32];
+        let mut len = 0;
+        for unit in name.encode_utf16() {
+            *buffer.get_mut(len)? = unit;
+            len += 1;
+        }
+        self.find_units(parent, &buffer[..len])
+    }
+
+    fn index_insert(&mut self, slot: u32) {
+        let entry = self.entry(slot);
+        let hash = self.hash(entry.parent, entry.name.units());
+        let Self { index, slots, hasher, .. } = self;
+        index.insert_unique(hash, slot, |&slot| match &slots[slot as usize] {
+            Slot::Entry(entry) => {
+                let mut state = hasher.build_hasher();
+                state.write_u32(entry.parent);
+                name::fold_hash(entry.name.units(), &mut state);
+                state.finish()
+            }
+            _ => unreachable!("the index holds entries"),
+        });
+    }
+
+    fn index_remove(&mut self, slot: u32) {
+        let entry = self.entry(slot);
+        let hash = self.hash(entry.parent, entry.name.units());
+        if let Ok(found) = self.index.find_entry(hash, |&other| other == slot) {
+            found.remove();
+        }
+    }
+
+    /// Adds an entry to a storage that has none of this name. O(log entries).
+    pub(crate) fn insert(&mut self, parent: u32, kind: EntryKind, name: Name) -> u32 {
+        let entry = DirEntry::new(kind, name, parent);
+        let slot = if let Some(Reverse(slot)) = self.free.pop() {
+            self.slots[slot as usize] = Slot::Entry(entry);
+            slot
+        } else {
+            let slot = self.slots_count();
+            self.slots.push(Slot::Entry(entry));
+            slot
+        };
+        self.changed.insert(slot);
+        self.legal.insert(slot);
+        self.entries_count += 1;
+        self.attach(slot);
+        slot
+    }
+
+    /// Removes an entry without children from its storage and frees its slot.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        assert_ne!(slot, ROOT, "the root stays");
+        assert_eq!(self.entry(slot).child, NO_STREAM, "children first");
+        self.detach(slot);
+        self.slots[slot as usize] = Slot::Free;
+        *self.generations.entry(slot).or_default() += 1;
+        self.changed.insert(slot);
+        self.free.push(Reverse(slot));
+        self.entries_count -= 1;
+    }
+
+    /// Gives an entry another name and storage; what it holds comes along.
+    pub(crate) fn relocate(&mut self, slot: u32, parent: u32, name: Name) {
+        self.detach(slot);
+        let entry = self.entry_mut(slot);
+        entry.parent = parent;
+        entry.name = name;
+        self.attach(slot);
+    }
+
+    fn attach(&mut self, slot: u32) {
+        let parent = self.entry(slot).parent;
+        self.make_legal(parent);
+        let root = dir_tree::insert(self, self.entry(parent).child, slot);
+        self.set_child(parent, root);
+        self.index_insert(slot);
+    }
+
+    fn detach(&mut self, slot: u32) {
+        let parent = self.entry(slot).parent;
+        self.make_legal(parent);
+        self.index_remove(slot);
+        let root = dir_tree::remove(self, self.entry(parent).child, slot);
+        self.set_child(parent, root);
+        let entry = self.entry_mut(slot);
+        (entry.left, entry.right) = (NO_STREAM, NO_STREAM);
+    }
+
+    fn set_child(&mut self, storage: u32, child: u32) {
+        if self.entry(storage).child != child {
+            self.entry_mut(storage).child = child;
+        }
+    }
+
+    /// Builds a storage's tree anew if it is not a legal red-black tree in
+    /// the specification's order, which insertion and removal rely on.
+    fn make_legal(&mut self, storage: u32) {
+        if self.legal.contains(storage) {
+            return;
+        }
+        let root = self.entry(storage).child;
+        if check(self, root, self.slots_count()).is_err() {
+            let mut sorted = self.children(storage);
+            sorted.sort_by(|&a, &b| self.compare(a, b));
+            let root = dir_tree::build(self, &sorted);
+            self.set_child(storage, root);
+        }
+        self.legal.insert(storage);
+    }
+
+    /// What is wrong with the order and colours of a storage's tree as the
+    /// file has it; broken links are found when the directory is read.
+    pub(crate) fn tree_fault(&self, storage: u32) -> Option<TreeFault> {
+        if self.rebuilt.contains(&storage) {
+            return None;
+        }
+        check(self, self.entry(storage).child, self.slots_count()).err()
+    }
+
+    /// Whether the slot has an entry.
+    pub(crate) fn has_entry(&self, slot: u32) -> bool {
+        matches!(self.slots.get(slot as usize), Some(Slot::Entry(_)))
+    }
+
+    /// Gives the free slots at the end back. The root stays.
+    pub(crate) fn trim(&mut self, entries_per_sector: u32) {
+        let mut end = self.slots.len();
+        while matches!(self.slots[end - 1], Slot::Free) {
+            end -= 1;
+        }
+        let keep = end.next_multiple_of(entries_per_sector as usize);
+        if keep < self.slots.len() {
+            self.slots.truncate(keep);
+            let end = self.slots_count();
+            self.free.retain(|&Reverse(slot)| slot < end);
+            self.changed.truncate(end);
+        }
+    }
+
+    /// Adds free slots so that the directory fills whole sectors.
+    pub(crate) fn pad(&mut self, entries_per_sector: u32) {
+        while !self.slots_count().is_multiple_of(entries_per_sector) {
+            let slot = self.slots_count();
+            self.slots.push(Slot::Free);
+            self.free.push(Reverse(slot));
+            self.changed.insert(slot);
+        }
+    }
+
+    /// Sectors of the directory that differ from the file, as `(first, count)`.
+    pub(crate) fn changed_sectors(&self, entries_per_sector: u32) -> Vec<(u32, u32)> {
+        let mut sectors = BitSet::default();
+        for slot in self.changed.iter() {
+            sectors.insert(slot / entries_per_sector);
+        }
+        sectors.ranges()
+    }
+
+    pub(crate) fn is_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Marks the slots of `sectors` as changed, such as after a move.
+    pub(crate) fn touch_all(&mut self) {
+        self.changed.insert_range(0, self.slots_count());
+    }
+
+    pub(crate) fn saved(&mut self) {
+        self.changed = BitSet::default();
+    }
+
+    /// The bytes of the slots `first..first + count`.
+    pub(crate) fn encode(&self, first: u32, count: u32) -> Vec<u8> {
+        let slots = &self.slots[first as usize..(first + count) as usize];
+        let mut bytes = Vec::with_capacity(slots.len() * DIR_ENTRY_BYTES);
+        let unused = unused_entry();
+        for slot in slots {
+            match slot {
+                Slot::Free => bytes.extend_from_slice(unused.as_bytes()),
+                Slot::Entry(entry) => bytes.extend_from_slice(entry.encode().as_bytes()),
+                Slot::Kept(raw) => bytes.extend_from_slice(raw.as_bytes()),
+            }
+        }
+        bytes
+    }
+}
+
+impl LinkTable for Directory {
+    fn links(&self, slot: u32) -> Links {
+        let entry = self.entry(slot);
+        Links { left: entry.left, right: entry.right, color: entry.color }
+    }
+
+    fn set_links(&mut self, slot: u32, links: Links) {
+        let entry = self.entry_mut(slot);
+        entry.left = links.left;
+        entry.right = links.right;
+        entry.color = links.color;
+    }
+
+    /// By name; by slot where a damaged file has one name twice, so that the
+    /// order stays total.
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        name::compare(self.entry(a).name.units(), self.entry(b).name.units()).then(a.cmp(&b))
+    }
+}
+
+/// The links of a directory as its bytes have them.
+struct RawLinks<'a>(&'a [&'a RawDirEntry]);
+
+impl LinkTable for RawLinks<'_> {
+    fn links(&self, slot: u32) -> Links {
+        let raw = self.0[slot as usize];
+        Links { left: raw.left.get(), right: raw.right.get(), color: Color::Black }
+    }
+
+    fn set_links(&mut self, slot: u32, _: Links) {
+        unreachable!("slot {slot} of a file is only read");
+    }
+
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        unreachable!("the order of {a} and {b} is not asked for");
+    }
+}

@@ -1,0 +1,420 @@
+//! From a storage's bytes to a [`State`]: header, DIFAT, FAT, directory, MiniFAT.
+//!
+//! Everything a file says is doubted here: each number is compared with the
+//! file's length before it is used, each walk is bounded by the number of
+//! sectors, and what can be lived with becomes a [`Finding`]. No stream data
+//! and no stream's chain is read: damage to one stream costs that stream.
+
+use alloc_core::{Chain, Run, SectorCount, SectorId, SectorSet};
+
+use crate::directory::{Directory, ROOT};
+use crate::error::{Corruption, Doing, Error};
+use crate::finding::{Finding, FindingCode};
+use crate::header::Header;
+use crate::layout::{
+    DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
+};
+use crate::state::{State, chain_in};
+use crate::storage::Storage;
+use crate::table::{Table, decode_cells};
+use crate::version::{Geometry, Version};
+
+/// Read in one call when a file is opened; the metadata of most files lies
+/// within it, and copying it costs less than two more calls.
+const HEAD_BYTES: u64 = 128 * 1024;
+
+/// The storage, and its first bytes read once.
+struct Reader<'a, S> {
+    storage: &'a S,
+    len: u64,
+    head: Vec<u8>,
+}
+
+impl<S: Storage> Reader<'_, S> {
+    /// Reads runs of sectors one after the other; what lies past the end of
+    /// the file reads as zeros.
+    fn read_runs(
+        &self,
+        geometry: Geometry,
+        runs: impl Iterator<Item = Run>,
+        doing: &'static str,
+    ) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        for run in runs {
+            let offset = geometry.offset_of(run.start()).get();
+            let run_bytes = run.count().get() as usize * geometry.sector_bytes() as usize;
+            let from = bytes.len();
+            bytes.resize(from + run_bytes, 0);
+            self.read(&mut bytes[from..], offset, doing)?;
+        }
+        Ok(bytes)
+    }
+
+    fn read(&self, buf: &mut [u8], offset: u64, doing: &'static str) -> Result<(), Error> {
+        let end = offset + buf.len() as u64;
+        if end <= self.head.len() as u64 || self.head.len() as u64 == self.len {
+            let head = self.head.get(usize::try_from(offset).unwrap_or(usize::MAX)..);
+            let head = head.unwrap_or(&[]);
+            let count = head.len().min(buf.len());
+            buf[..count].copy_from_slice(&head[..count]);
+            return Ok(());
+        }
+        self.storage.read_at(buf, offset).doing(doing, offset)?;
+        Ok(())
+    }
+}
+
+/// Reads everything but stream data.
+///
+/// # Errors
+///
+/// [`Error::Io`]; [`Error::Corrupt`] when there is no header or no directory.
+pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
+    let len = storage.len().doing("asking for the length of the storage", 0)?;
+    let head_bytes = usize::try_from(len.min(HEAD_BYTES)).expect("at most 128 KiB");
+    let mut head = vec![0; head_bytes];
+    let count = storage.read_at(&mut head, 0).doing("reading the header", 0)?;
+    head.truncate(count);
+    let reader = Reader { storage, len, head };
+
+    let mut findings = Vec::new();
+    if len < HEADER_BYTES as u64 || count < HEADER_BYTES {
+        return Err(Corruption::TooShort { len_bytes: len.min(count as u64) }.into());
+    }
+    let (header, geometry) = Header::decode(&reader.head, &mut findings)?;
+    let sector_bytes = u64::from(geometry.sector_bytes());
+    let sectors = len.saturating_sub(sector_bytes).div_ceil(sector_bytes);
+    let file_sectors = u32::try_from(sectors).unwrap_or(u32::MAX).min(MAX_REGULAR_SECTOR);
+    if len > sector_bytes && len % sector_bytes != 0 {
+        findings.push(Finding::new(FindingCode::FilePartialSector).at_byte(len));
+    }
+    if sector_bytes > HEADER_BYTES as u64 {
+        let rest = reader.head.get(HEADER_BYTES..reader.head.len().min(sector_bytes as usize));
+        if rest.is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
+            findings.push(Finding::new(FindingCode::HeaderPadding).at_byte(HEADER_BYTES as u64));
+        }
+    }
+
+    let places = read_difat(&reader, geometry, &header, file_sectors, &mut findings)?;
+    let fat = read_fat(&reader, geometry, &places.fat, file_sectors, &mut findings)?;
+    check_marks(&fat, &places, file_sectors, &mut findings);
+
+    let limit = file_sectors.min(u32::try_from(fat.cells().len()).unwrap_or(u32::MAX));
+    let walk = |start: u32| chain_in(&fat.cells()[..limit as usize], start);
+    let (dir_chain, broken) = walk(header.first_dir_sector);
+    if let Some(fault) = broken {
+        if dir_chain.is_empty() {
+            let start = header.first_dir_sector;
+            return Err(Corruption::NoDirectory { start, sectors_count: file_sectors }.into());
+        }
+        findings.push(at_fault(Finding::new(FindingCode::DirChain), &fault));
+    }
+    if dir_chain.is_empty() {
+        let start = header.first_dir_sector;
+        return Err(Corruption::NoDirectory { start, sectors_count: file_sectors }.into());
+    }
+    let dir_sectors = dir_chain.sector_count().get();
+    let expected = if geometry.version == Version::V3 { 0 } else { dir_sectors };
+    count_finding(
+        &mut findings,
+        FindingCode::HeaderDirSectors,
+        0x28,
+        header.dir_sectors_count,
+        expected,
+    );
+    let bytes = reader.read_runs(geometry, dir_chain.runs(), "reading the directory")?;
+    let dir = Directory::decode(&bytes, geometry, &mut findings)?;
+    drop(bytes);
+
+    let (mini_fat_chain, mini_fat) = if is_absent(header.first_mini_fat_sector) {
+        (Chain::default(), Table::new(Vec::new(), geometry.cells_per_sector()))
+    } else {
+        let (chain, broken) = walk(header.first_mini_fat_sector);
+        // A start of zero with a count of zero is how some writers say "none".
+        let none = header.mini_fat_sectors_count == 0 && dir.entry(ROOT).len_bytes == 0;
+        if none {
+            (Chain::default(), Table::new(Vec::new(), geometry.cells_per_sector()))
+        } else {
+            if let Some(fault) = broken {
+                findings.push(at_fault(Finding::new(FindingCode::MiniFatChain), &fault));
+            }
+            let bytes = reader.read_runs(geometry, chain.runs(), "reading the MiniFAT")?;
+            let mut cells = Vec::with_capacity(bytes.len() / 4);
+            decode_cells(&bytes, &mut cells);
+            (chain, Table::new(cells, geometry.cells_per_sector()))
+        }
+    };
+    count_finding(
+        &mut findings,
+        FindingCode::HeaderMiniFatSectors,
+        0x40,
+        header.mini_fat_sectors_count,
+        mini_fat_chain.sector_count().get(),
+    );
+
+    let root = dir.entry(ROOT);
+    let mini_stream = if root.len_bytes == 0 {
+        if !is_absent(root.start_sector) {
+            findings.push(Finding::new(FindingCode::RootStart).at_entry(ROOT));
+        }
+        Chain::default()
+    } else {
+        if root.len_bytes % u64::from(geometry.mini_bytes()) != 0 {
+            findings.push(Finding::new(FindingCode::RootLen).at_entry(ROOT).found(root.len_bytes));
+        }
+        let (chain, _) = walk(root.start_sector);
+        let have = u64::from(chain.sector_count().get()) * sector_bytes;
+        if have < root.len_bytes {
+            let finding = Finding::new(FindingCode::MiniStreamShort).at_entry(ROOT);
+            findings.push(finding.found(have).expected(root.len_bytes));
+        } else if have >= root.len_bytes + sector_bytes {
+            let finding = Finding::new(FindingCode::MiniStreamLong).at_entry(ROOT);
+            findings.push(finding.found(have).expected(root.len_bytes));
+        }
+        chain
+    };
+
+    Ok(State::loaded(crate::state::Loaded {
+        geometry,
+        header,
+        file_len: len,
+        file_sectors,
+        fat,
+        fat_sectors: places.fat,
+        difat_sectors: places.difat,
+        dir,
+        dir_chain,
+        mini_fat,
+        mini_fat_chain,
+        mini_stream,
+        findings,
+    }))
+}
+
+/// Marks that say "nothing here" in a start field.
+fn is_absent(start: u32) -> bool {
+    start == END_OF_CHAIN || start == FREE_SECTOR
+}
+
+fn count_finding(
+    findings: &mut Vec<Finding>,
+    code: FindingCode,
+    at: u64,
+    found: u32,
+    expected: u32,
+) {
+    if found != expected {
+        findings.push(Finding::new(code).at_byte(at).found(found).expected(expected));
+    }
+}
+
+/// Adds where a chain broke.
+fn at_fault(finding: Finding, fault: &Corruption) -> Finding {
+    match *fault {
+        Corruption::OutOfRange { from: Some(from), to, .. } => finding.at_sector(from).found(to),
+        Corruption::OutOfRange { from: None, to, .. } => finding.found(to),
+        Corruption::NotInAChain { sector, found } => finding.at_sector(sector).found(found),
+        Corruption::Cycle { sector } => finding.at_sector(sector),
+        _ => finding,
+    }
+}
+
+/// Where the FAT and the DIFAT are.
+struct Places {
+    /// The sector of each part of the FAT; `None` where the DIFAT names no
+    /// sector of the file.
+    fat: Vec<Option<SectorId>>,
+    difat: Vec<SectorId>,
+}
+
+/// Follows the header's 109 entries and the DIFAT chain. [MS-CFB] 2.5
+///
+/// Takes at most one step a sector of the file.
+fn read_difat<S: Storage>(
+    reader: &Reader<'_, S>,
+    geometry: Geometry,
+    header: &Header,
+    file_sectors: u32,
+    findings: &mut Vec<Finding>,
+) -> Result<Places, Error> {
+    let mut fat = FatPlaces {
+        sectors: Vec::new(),
+        seen: SectorSet::new(SectorCount::new(file_sectors)),
+        file_sectors,
+        enough: file_sectors.div_ceil(geometry.cells_per_sector()) as usize,
+    };
+    fat.extend(&header.difat, header.fat_sectors_count, findings);
+
+    let mut difat: Vec<SectorId> = Vec::new();
+    let mut seen = SectorSet::new(SectorCount::new(file_sectors));
+    let mut next = header.first_difat_sector;
+    // The header's count has done its part once that many sectors are read:
+    // the last link of some writers is garbage.
+    let complete = |fat: &FatPlaces, difat: &Vec<SectorId>| {
+        difat.len() >= header.difat_sectors_count as usize
+            && fat.sectors.len() >= header.fat_sectors_count as usize
+    };
+    while next < file_sectors {
+        let run = Run::new(SectorId::new(next), SectorCount::new(1));
+        if seen.contains(run.start()) || (next == 0 && complete(&fat, &difat)) {
+            break;
+        }
+        if complete(&fat, &difat) && fat.seen.contains(run.start()) {
+            break;
+        }
+        seen.insert_run(run);
+        difat.push(run.start());
+        let bytes = reader.read_runs(geometry, [run].into_iter(), "reading the DIFAT")?;
+        let mut cells = Vec::with_capacity(bytes.len() / 4);
+        decode_cells(&bytes, &mut cells);
+        next = cells.pop().expect("a DIFAT sector has cells");
+        fat.extend(&cells, header.fat_sectors_count, findings);
+    }
+    if next != END_OF_CHAIN {
+        let mut finding = Finding::new(FindingCode::DifatChain).found(next);
+        if let Some(last) = difat.last() {
+            finding = finding.at_sector(last.get());
+        }
+        // A chain without sectors may be marked free as well.
+        if !(difat.is_empty() && next == FREE_SECTOR) {
+            findings.push(finding);
+        }
+    }
+    while fat.sectors.last().is_some_and(Option::is_none) {
+        fat.sectors.pop();
+    }
+    let fat_count = u32::try_from(fat.sectors.len()).expect("at most a FAT sector a sector");
+    count_finding(
+        findings,
+        FindingCode::HeaderFatSectors,
+        0x2C,
+        header.fat_sectors_count,
+        fat_count,
+    );
+    let difat_count = u32::try_from(difat.len()).expect("at most a DIFAT sector a sector");
+    count_finding(
+        findings,
+        FindingCode::HeaderDifatSectors,
+        0x48,
+        header.difat_sectors_count,
+        difat_count,
+    );
+    Ok(Places { fat: fat.sectors, difat })
+}
+
+/// Collects the FAT's sectors from DIFAT entries.
+struct FatPlaces {
+    sectors: Vec<Option<SectorId>>,
+    seen: SectorSet,
+    file_sectors: u32,
+    /// FAT sectors that cover the file.
+    enough: usize,
+}
+
+impl FatPlaces {
+    /// Takes the entries of the header or of one DIFAT sector.
+    ///
+    /// Entries within the header's count hold their place in the FAT even
+    /// when they are broken; behind it, sectors not named before count as long
+    /// as the FAT does not cover the file.
+    fn extend(&mut self, entries: &[u32], promised: u32, findings: &mut Vec<Finding>) {
+        let mut padding = None;
+        for &entry in entries {
+            let within = self.sectors.len() < promised as usize;
+            let sector = SectorId::new(entry);
+            if entry < self.file_sectors && !self.seen.contains(sector) {
+                if within || self.sectors.len() < self.enough {
+                    self.seen.insert_run(Run::new(sector, SectorCount::new(1)));
+                    self.sectors.push(Some(sector));
+                    continue;
+                }
+            }
+            if within {
+                let code = if entry < self.file_sectors {
+                    FindingCode::DifatRepeated
+                } else {
+                    FindingCode::DifatEntry
+                };
+                // Entries without end would cost memory without end.
+                if self.sectors.len() <= self.file_sectors as usize {
+                    self.sectors.push(None);
+                }
+                if entry != FREE_SECTOR {
+                    findings.push(Finding::new(code).found(entry));
+                }
+            } else if entry != FREE_SECTOR {
+                padding = padding.or(Some(entry));
+            }
+        }
+        if let Some(entry) = padding {
+            findings.push(Finding::new(FindingCode::DifatPadding).found(entry));
+        }
+    }
+}
+
+/// Reads the FAT; parts that are nowhere read as free.
+fn read_fat<S: Storage>(
+    reader: &Reader<'_, S>,
+    geometry: Geometry,
+    places: &[Option<SectorId>],
+    file_sectors: u32,
+    findings: &mut Vec<Finding>,
+) -> Result<Table, Error> {
+    let mut cells = Vec::with_capacity(places.len() * geometry.cells_per_sector() as usize);
+    let mut rest = places;
+    while let Some(first) = rest.first() {
+        let Some(first) = first else {
+            let sector = u32::try_from(places.len() - rest.len()).expect("few");
+            findings.push(Finding::new(FindingCode::FatUnreadable).found(sector));
+            cells.resize(cells.len() + geometry.cells_per_sector() as usize, FREE_SECTOR);
+            rest = &rest[1..];
+            continue;
+        };
+        let count = rest
+            .iter()
+            .zip(first.get()..)
+            .take_while(|(place, want)| place.is_some_and(|place| place.get() == *want))
+            .count();
+        let run = Run::new(*first, SectorCount::new(u32::try_from(count).expect("few")));
+        let bytes = reader.read_runs(geometry, [run].into_iter(), "reading the FAT")?;
+        decode_cells(&bytes, &mut cells);
+        rest = &rest[count..];
+    }
+    let table = Table::new(cells, geometry.cells_per_sector());
+    if (table.cells().len() as u64) < u64::from(file_sectors) {
+        findings.push(
+            Finding::new(FindingCode::FileTrailingData)
+                .found(file_sectors)
+                .expected(table.cells().len() as u64),
+        );
+    }
+    let past_end = table.cells().get(file_sectors as usize..).unwrap_or(&[]);
+    if let Some(at) = past_end.iter().position(|&cell| cell != FREE_SECTOR) {
+        let sector = file_sectors + u32::try_from(at).expect("cells are numbered by u32");
+        findings
+            .push(Finding::new(FindingCode::FatCellPastEnd).at_sector(sector).found(past_end[at]));
+    }
+    Ok(table)
+}
+
+/// Whether the FAT marks its own sectors and the DIFAT's as such.
+fn check_marks(fat: &Table, places: &Places, file_sectors: u32, findings: &mut Vec<Finding>) {
+    let mut own = SectorSet::new(SectorCount::new(file_sectors));
+    for sector in places.fat.iter().flatten() {
+        own.insert_run(Run::new(*sector, SectorCount::new(1)));
+        if fat.get(sector.get()) != Some(FAT_SECTOR) {
+            findings.push(Finding::new(FindingCode::FatNotMarked).at_sector(sector.get()));
+        }
+    }
+    for sector in &places.difat {
+        own.insert_run(Run::new(*sector, SectorCount::new(1)));
+        if fat.get(sector.get()) != Some(DIFAT_SECTOR) {
+            findings.push(Finding::new(FindingCode::DifatNotMarked).at_sector(sector.get()));
+        }
+    }
+    for (sector, &cell) in (0..file_sectors).zip(fat.cells()) {
+        if matches!(cell, FAT_SECTOR | DIFAT_SECTOR) && !own.contains(SectorId::new(sector)) {
+            findings.push(Finding::new(FindingCode::FatMarkedWrongly).at_sector(sector));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! One open stream: what its handles share.
+
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloc_core::{Chain, Window};
+
+use crate::error::Corruption;
+use crate::state::Found;
+
+/// Where a stream's bytes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In sectors of the file.
+    Regular,
+    /// In mini sectors of the mini stream.
+    Mini,
+}
+
+/// A stream with at least one handle.
+///
+/// Lock order: the file's state before a node's body. Readers take the body
+/// alone, shared, for the length of one read; so reads of different streams
+/// never wait for each other. A writer takes both, decides, lets the state
+/// go, and keeps the body while its bytes are on their way.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) slot: u32,
+    len: AtomicU64,
+    /// Counts changes, so that buffered bytes can be told to be old.
+    version: AtomicU64,
+    pub(crate) body: RwLock<Body>,
+}
+
+/// Where an open stream's sectors are.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) place: Place,
+    pub(crate) chain: Chain,
+    pub(crate) window: Window,
+    /// Bytes that can be read, where the file is damaged: `damage` says why not all.
+    pub(crate) intact: u64,
+    pub(crate) damage: Option<Corruption>,
+    /// Chains left behind by a move, to be given back when the state is next at hand.
+    pub(crate) garbage: Vec<(Place, Chain)>,
+    pub(crate) removed: bool,
+    /// Whether the entry or the tables may differ from this.
+    pub(crate) changed: bool,
+    /// Whether the sectors are known to be nobody else's.
+    pub(crate) private: bool,
+}
+
+impl Node {
+    pub(crate) fn new(slot: u32, len: u64, found: Found) -> Self {
+        let window = match found.place {
+            Place::Regular => Window::doubling(),
+            Place::Mini => Window::none(),
+        };
+        Self {
+            slot,
+            len: AtomicU64::new(len),
+            version: AtomicU64::new(0),
+            body: RwLock::new(Body {
+                place: found.place,
+                chain: found.chain,
+                window,
+                intact: found.intact,
+                damage: found.damage,
+                garbage: Vec::new(),
+                removed: false,
+                changed: false,
+                private: false,
+            }),
+        }
+    }
+
+    /// Bytes of the stream.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// To be called with the body held for writing.
+    pub(crate) fn set_len(&self, len: u64) {
+        self.len.store(len, Ordering::Release);
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// To be called with the body held for writing, after each change of content.
+    pub(crate) fn content_changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+}

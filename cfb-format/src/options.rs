@@ -1,0 +1,158 @@
+//! How a file is opened or created.
+
+use std::fs::{File, OpenOptions as FsOptions};
+use std::path::Path;
+
+use crate::check;
+use crate::compound_file::CompoundFile;
+use crate::error::{Doing, Error};
+use crate::finding::Severity;
+use crate::load::load;
+use crate::state::State;
+use crate::storage::Storage;
+use crate::version::Version;
+
+/// How much an open forgives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Strictness {
+    /// Reads everything that can be read, and lists what it overlooked as
+    /// [findings](CompoundFile::findings).
+    #[default]
+    Tolerant,
+    /// Verifies the whole file and refuses it when any MUST of [MS-CFB] is broken.
+    Strict,
+}
+
+/// Options for opening a compound file.
+///
+/// ```
+/// use cfb_format::{CompoundFile, MemStorage, OpenOptions, Strictness};
+///
+/// let memory = MemStorage::new();
+/// CompoundFile::create_in(memory.clone())?.write_stream("a", b"1")?;
+/// let options = OpenOptions::new().strictness(Strictness::Strict);
+/// let file = options.open_storage(memory)?;
+/// assert_eq!(file.read_stream("a")?, b"1");
+/// # Ok::<(), cfb_format::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    strictness: Strictness,
+    write: bool,
+}
+
+impl OpenOptions {
+    /// Tolerant and for reading only.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How much to forgive.
+    #[must_use]
+    pub const fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Whether the file may be changed.
+    #[must_use]
+    pub const fn write(mut self, write: bool) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// Opens a file by path.
+    ///
+    /// Reads the header, FAT, directory and MiniFAT and no stream data: 0.1 to
+    /// 0.2 microseconds and some 90 bytes an entry, four bytes a sector.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Corrupt`] where there is no compound file;
+    /// [`Error::NotStrict`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
+        let file = FsOptions::new().read(true).write(self.write).open(path);
+        self.open_storage(file.doing("opening the file", 0)?)
+    }
+
+    /// Opens what a storage holds. See [`OpenOptions::open`].
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::open`].
+    pub fn open_storage<S: Storage>(&self, storage: S) -> Result<CompoundFile<S>, Error> {
+        let state = load(&storage)?;
+        if self.strictness == Strictness::Strict {
+            let mut findings = check::verify(&state);
+            findings.retain(|finding| finding.severity() > Severity::Note);
+            let count = findings.len();
+            if let Some(first) = findings.into_iter().next() {
+                return Err(Error::NotStrict { first: Box::new(first), count });
+            }
+        }
+        CompoundFile::with_state(storage, state, self.write)
+    }
+}
+
+/// Options for creating a compound file.
+///
+/// ```
+/// use cfb_format::{CreateOptions, MemStorage, Version};
+///
+/// let file = CreateOptions::new().version(Version::V4).create_storage(MemStorage::new())?;
+/// assert_eq!(file.version(), Version::V4);
+/// # Ok::<(), cfb_format::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    version: Version,
+}
+
+impl CreateOptions {
+    /// Version 3, which every reader knows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The version: [`Version::V4`] for files of more than 2 GiB.
+    #[must_use]
+    pub const fn version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Creates a file, or empties the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn create(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
+        let file = FsOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+        self.create_storage(file.doing("creating the file", 0)?)
+    }
+
+    /// Creates a file where none is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], with [`AlreadyExists`](std::io::ErrorKind::AlreadyExists)
+    /// as its kind when something has this path.
+    pub fn create_new(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
+        let file = FsOptions::new().read(true).write(true).create_new(true).open(path);
+        self.create_storage(file.doing("creating the file", 0)?)
+    }
+
+    /// Creates a compound file in a storage, whose content is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn create_storage<S: Storage>(&self, storage: S) -> Result<CompoundFile<S>, Error> {
+        if storage.len().doing("asking for the length of the storage", 0)? > 0 {
+            storage.set_len(0).doing("emptying the storage", 0)?;
+        }
+        let file = CompoundFile::with_state(storage, State::new(self.version), true)?;
+        file.flush()?;
+        Ok(file)
+    }
+}

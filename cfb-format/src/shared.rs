@@ -1,0 +1,186 @@
+//! What a file's handles share: the storage, the bytes on their way to it,
+//! the metadata; and the way from a place in a chain to a place in the storage.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use alloc_core::{Chain, SectorId};
+
+use crate::error::{Doing, Error};
+use crate::node::Place;
+use crate::state::State;
+use crate::storage::Storage;
+use crate::version::Geometry;
+use crate::write_behind::WriteBehind;
+
+/// Zeros are written in pieces of this many bytes.
+const ZEROS_BYTES: u64 = 64 * 1024;
+
+/// See the module.
+pub(crate) struct Shared<S: Storage> {
+    /// Taken out only when the file is closed.
+    storage: Option<S>,
+    pub(crate) pending: WriteBehind,
+    state: RwLock<State>,
+    mini_stream: Arc<RwLock<Chain>>,
+    pub(crate) geometry: Geometry,
+    pub(crate) writable: bool,
+    /// Byte offset from which on nothing was ever written: reads as zeros.
+    physical_end: AtomicU64,
+}
+
+impl<S: Storage> Shared<S> {
+    pub(crate) fn new(storage: S, state: State, writable: bool, len: u64) -> Self {
+        Self {
+            storage: Some(storage),
+            pending: WriteBehind::new(),
+            mini_stream: Arc::clone(&state.mini_stream),
+            geometry: state.geometry,
+            state: RwLock::new(state),
+            writable,
+            physical_end: AtomicU64::new(len),
+        }
+    }
+
+    pub(crate) fn storage(&self) -> &S {
+        self.storage.as_ref().expect("the storage is there until the file is closed")
+    }
+
+    pub(crate) fn read_state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().expect("no panic while the state was held")
+    }
+
+    pub(crate) fn write_state(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().expect("no panic while the state was held")
+    }
+
+    /// The state to be changed, or the error that says why not.
+    pub(crate) fn change_state(&self) -> Result<RwLockWriteGuard<'_, State>, Error> {
+        if !self.writable {
+            return Err(Error::ReadOnly);
+        }
+        let mut state = self.write_state();
+        state.make_spaces();
+        Ok(state)
+    }
+
+    /// The state, unless a panic happened while it was held: for `Drop`.
+    pub(crate) fn state_for_drop(&self) -> Option<RwLockWriteGuard<'_, State>> {
+        self.state.write().ok()
+    }
+
+    /// Hands the storage out. The caller has flushed.
+    pub(crate) fn into_storage(mut self) -> S {
+        self.storage.take().expect("the storage is there until the file is closed")
+    }
+
+    pub(crate) fn physical_end(&self) -> u64 {
+        self.physical_end.load(Ordering::Acquire)
+    }
+
+    /// The storage now ends here.
+    pub(crate) fn set_physical_end(&self, end: u64) {
+        self.physical_end.store(end, Ordering::Release);
+    }
+
+    /// The next piece of a chain's bytes that is in one piece in the storage:
+    /// byte offset there and length in bytes.
+    pub(crate) fn piece(&self, place: Place, chain: &Chain, from: u64, to: u64) -> (u64, u64) {
+        let origin = self.geometry.offset_of(SectorId::new(0)).get();
+        let inside = "the chain holds the stream's bytes";
+        let sector_bytes = self.geometry.sector_bytes();
+        match place {
+            Place::Regular => {
+                let segment = chain.segments(from..to, sector_bytes).next().expect(inside);
+                (origin + segment.offset.get(), segment.len_bytes)
+            }
+            Place::Mini => {
+                let mini_bytes = self.geometry.mini_bytes();
+                let mini = chain.segments(from..to, mini_bytes).next().expect(inside);
+                let start = mini.offset.get();
+                let mini_stream = self.mini_stream.read().expect("not poisoned");
+                let range = start..start + mini.len_bytes;
+                let segment = mini_stream.segments(range, sector_bytes).next().expect(inside);
+                (origin + segment.offset.get(), segment.len_bytes)
+            }
+        }
+    }
+
+    /// Fills `buf` from the bytes of a chain at `offset`, which it has. What
+    /// was allocated and never written reads as zeros.
+    pub(crate) fn read_chain(
+        &self,
+        place: Place,
+        chain: &Chain,
+        offset: u64,
+        mut buf: &mut [u8],
+    ) -> Result<(), Error> {
+        let end = offset + buf.len() as u64;
+        let mut at = offset;
+        while at < end {
+            let (from, len) = self.piece(place, chain, at, end);
+            let (now, later) = buf.split_at_mut(usize::try_from(len).expect("at most the buffer"));
+            let count =
+                self.pending.read(self.storage(), now, from).doing("reading stream data", from)?;
+            now[count..].fill(0);
+            buf = later;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes into a chain at `offset`, which it has.
+    pub(crate) fn write_chain(
+        &self,
+        place: Place,
+        chain: &Chain,
+        offset: u64,
+        mut bytes: &[u8],
+    ) -> Result<(), Error> {
+        let end = offset + bytes.len() as u64;
+        let mut at = offset;
+        while at < end {
+            let (to, len) = self.piece(place, chain, at, end);
+            let (now, later) = bytes.split_at(usize::try_from(len).expect("at most the bytes"));
+            self.pending.write(self.storage(), now, to).doing("writing stream data", to)?;
+            self.physical_end.fetch_max(to + len, Ordering::AcqRel);
+            bytes = later;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Makes a part of a chain read as zeros.
+    pub(crate) fn zero_chain(
+        &self,
+        place: Place,
+        chain: &Chain,
+        mut at: u64,
+        end: u64,
+    ) -> Result<(), Error> {
+        const ZEROS: [u8; ZEROS_BYTES as usize] = [0; ZEROS_BYTES as usize];
+        while at < end {
+            let (to, len) = self.piece(place, chain, at, end);
+            if to >= self.physical_end() {
+                at += len;
+                continue;
+            }
+            let len = len.min(ZEROS_BYTES);
+            let zeros = &ZEROS[..usize::try_from(len).expect("at most 64 KiB")];
+            self.pending.write(self.storage(), zeros, to).doing("clearing stream data", to)?;
+            self.physical_end.fetch_max(to + len, Ordering::AcqRel);
+            at += len;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Storage> Drop for Shared<S> {
+    /// Saves what was not saved. A program that wants to know whether that
+    /// worked calls `flush` before.
+    fn drop(&mut self) {
+        if self.writable && self.storage.is_some() && !self.state.is_poisoned() {
+            let _ = crate::commit::flush(self);
+        }
+    }
+}

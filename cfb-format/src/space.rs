@@ -1,0 +1,325 @@
+//! Sectors that can be taken and given back: a table of links, and the free
+//! map, windows and deferred frees of `alloc-core` over it.
+//!
+//! One `Space` manages the sectors of the file, another the mini sectors of
+//! the mini stream. The table says at any time what the next save writes; a
+//! sector that the saved file still uses is given out again only after that
+//! save ([`Transaction`]), so what was saved stays readable until then.
+
+use std::collections::HashMap;
+
+use alloc_core::{
+    Allocator, Chain, FreeMap, Run, SectorCount, SectorId, SectorSet, Transaction, Window,
+};
+
+use crate::error::Error;
+use crate::layout::{END_OF_CHAIN, FREE_SECTOR};
+use crate::table::Table;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) table: Table,
+    alloc: Allocator,
+    changes: Transaction,
+    /// Sectors that several chains of a damaged file claim, with the number
+    /// of claims beyond the first. They are given back by the last of them.
+    shared: HashMap<u32, u32>,
+    /// The most sectors there may be.
+    limit: u32,
+    /// A sector that must never hold data; taken as soon as the space reaches it.
+    pinned: Option<u32>,
+}
+
+impl Space {
+    /// A space of `total` sectors. `claims` are the runs of every chain; a
+    /// sector is free when the table says so and nobody claims it, or when
+    /// the table does not cover it.
+    pub(crate) fn new(
+        mut table: Table,
+        total: u32,
+        limit: u32,
+        pinned: Option<u32>,
+        claims: impl Iterator<Item = Run>,
+    ) -> Self {
+        let mut claimed = SectorSet::new(SectorCount::new(total));
+        let mut shared = HashMap::new();
+        for run in claims {
+            if claimed.first_common(run).is_none() {
+                claimed.insert_run(run);
+                continue;
+            }
+            for sector in run.start().get()..run.end().get() {
+                let single = Run::single(SectorId::new(sector));
+                if claimed.contains(single.start()) {
+                    *shared.entry(sector).or_insert(0) += 1;
+                }
+                claimed.insert_run(single);
+            }
+        }
+        // Cells past the end describe nothing that exists.
+        let cells_count = u32::try_from(table.cells().len()).expect("cells are numbered by u32");
+        for sector in total..cells_count {
+            table.set(sector, FREE_SECTOR);
+        }
+        let mut map = FreeMap::full(SectorCount::new(total));
+        let mut free = None::<(u32, u32)>;
+        let mut give = |map: &mut FreeMap, (start, end): (u32, u32)| {
+            map.release(Run::new(SectorId::new(start), SectorCount::new(end - start)));
+        };
+        for sector in 0..total {
+            let cell = table.get(sector).unwrap_or(FREE_SECTOR);
+            let pinned_here = pinned == Some(sector);
+            if cell == FREE_SECTOR && !claimed.contains(SectorId::new(sector)) && !pinned_here {
+                free = Some(free.map_or((sector, sector + 1), |(start, _)| (start, sector + 1)));
+            } else if let Some(run) = free.take() {
+                give(&mut map, run);
+            }
+        }
+        if let Some(run) = free {
+            give(&mut map, run);
+        }
+        let mut space = Self {
+            table,
+            alloc: Allocator::new(map),
+            changes: Transaction::new(),
+            shared,
+            limit,
+            pinned,
+        };
+        space.pin();
+        space
+    }
+
+    /// Sectors that the space spans, free ones at its end included.
+    pub(crate) fn total(&self) -> u32 {
+        self.alloc.map().total().get()
+    }
+
+    /// One more than the last sector in use or to be freed at the next save.
+    /// The pinned sector counts only when something lies behind it.
+    pub(crate) fn used_end(&self) -> u32 {
+        let map = self.alloc.map();
+        let end = map.total().get() - map.trailing_free().get();
+        match self.pinned {
+            Some(pinned) if end == pinned + 1 => {
+                let before = map.free_run_at(SectorId::new(pinned.saturating_sub(1)));
+                before.map_or(pinned, |run| run.start().get())
+            }
+            _ => end,
+        }
+    }
+
+    pub(crate) fn map(&self) -> &FreeMap {
+        self.alloc.map()
+    }
+
+    fn pin(&mut self) {
+        if let Some(pinned) = self.pinned
+            && pinned < self.total()
+        {
+            let run = Run::single(SectorId::new(pinned));
+            if self.alloc.map().is_free(run.start()) {
+                self.alloc.take(run);
+            }
+            self.table.cover(pinned + 1);
+            self.table.set(pinned, END_OF_CHAIN);
+        }
+    }
+
+    /// By how many sectors the space must grow so that `count` can be had in
+    /// one run; zero when they can be had already.
+    pub(crate) fn missing(&self, count: u32) -> u32 {
+        let map = self.alloc.map();
+        if map.largest_run().is_some_and(|run| run.count().get() >= count) {
+            return 0;
+        }
+        count - map.trailing_free().get()
+    }
+
+    /// Grows the space by `count` sectors, or as many as its limit allows.
+    pub(crate) fn grow(&mut self, count: u32) {
+        let total = self.total();
+        let mut want = total.saturating_add(count);
+        if let Some(pinned) = self.pinned
+            && (total..want).contains(&pinned)
+        {
+            // What is wanted in one run goes behind the pinned sector.
+            want = (pinned + 1).saturating_add(count);
+        }
+        self.alloc.grow(SectorCount::new(want.min(self.limit)));
+        self.pin();
+    }
+
+    /// Grows the space where it has no run of `count` sectors and `ahead` more.
+    fn make_room(&mut self, count: u32, ahead: u32) -> Result<(), Error> {
+        let missing = self.missing(count.saturating_add(ahead));
+        if missing > 0 {
+            self.grow(missing);
+        }
+        let free = self.alloc.map().free_count().get();
+        if free < count {
+            return Err(Error::FileFull { wanted: count.into(), available: free.into() });
+        }
+        Ok(())
+    }
+
+    /// Takes `count` sectors as a new chain and links them: one run where
+    /// possible, growing the space rather than splitting the chain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; nothing is taken then.
+    pub(crate) fn allocate(&mut self, count: u32) -> Result<Chain, Error> {
+        let mut chain = Chain::default();
+        self.extend(&mut chain, &mut Window::none(), count)?;
+        Ok(chain)
+    }
+
+    /// Takes `count` sectors as low as one free run can hold them, linked as a chain; `None`
+    /// when no free run before `before` holds them all.
+    pub(crate) fn allocate_below(&mut self, count: u32, before: u32) -> Option<Chain> {
+        let map = self.alloc.map();
+        let run = map
+            .free_runs()
+            .take_while(|run| run.start().get() < before)
+            .find(|run| run.count().get() >= count && run.start().get() + count <= before)?;
+        let run = Run::new(run.start(), SectorCount::new(count));
+        self.alloc.take(run);
+        self.changes.note_taken(run);
+        self.table.cover(run.end().get());
+        self.table.link(None, std::iter::once(run));
+        let mut chain = Chain::default();
+        chain.push(run);
+        Some(chain)
+    }
+
+    /// Adds `count` sectors to a chain and links them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; the chain is unchanged then.
+    pub(crate) fn extend(
+        &mut self,
+        chain: &mut Chain,
+        window: &mut Window,
+        count: u32,
+    ) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
+        }
+        let before = chain.sector_count();
+        let last = chain.last();
+        if window.sector_count().get() < count {
+            let ahead = window.size_for(before).get();
+            self.make_room(count, ahead)?;
+        }
+        self.alloc.extend(chain, window, SectorCount::new(count)).map_err(|no_space| {
+            Error::FileFull {
+                wanted: no_space.wanted.get().into(),
+                available: no_space.free.get().into(),
+            }
+        })?;
+        let added = chain.slice(before, SectorCount::new(count));
+        let end = added.runs().map(|run| run.end().get()).max().expect("sectors were added");
+        self.table.cover(end);
+        for run in added.runs() {
+            self.changes.note_taken(run);
+        }
+        self.table.link(last, added.runs());
+        Ok(())
+    }
+
+    /// Gives back what a window holds ahead of its chain.
+    pub(crate) fn trim(&mut self, window: &mut Window) {
+        self.alloc.trim(window);
+    }
+
+    /// Cuts a chain to its first `keep` sectors and gives the rest back.
+    pub(crate) fn truncate(&mut self, chain: &mut Chain, keep: u32) {
+        if keep >= chain.sector_count().get() {
+            return;
+        }
+        let rest = chain.truncate(SectorCount::new(keep));
+        if let Some(last) = chain.last() {
+            self.table.set(last.get(), END_OF_CHAIN);
+        }
+        self.release(&rest);
+    }
+
+    /// Gives a chain's sectors back: at once those that the saved file does
+    /// not use, the rest at the next save.
+    pub(crate) fn release(&mut self, chain: &Chain) {
+        for run in chain.runs() {
+            if self.shared.is_empty() {
+                self.release_run(run);
+                continue;
+            }
+            for sector in run.start().get()..run.end().get() {
+                match self.shared.get_mut(&sector) {
+                    Some(1) => drop(self.shared.remove(&sector)),
+                    Some(claims) => *claims -= 1,
+                    None => self.release_run(Run::single(SectorId::new(sector))),
+                }
+            }
+        }
+    }
+
+    fn release_run(&mut self, run: Run) {
+        self.table.fill(run, FREE_SECTOR);
+        self.changes.release(&mut self.alloc, run);
+    }
+
+    /// Whether several chains claim a sector of this run.
+    pub(crate) fn is_shared(&self, run: Run) -> bool {
+        !self.shared.is_empty()
+            && (run.start().get()..run.end().get()).any(|sector| self.shared.contains_key(&sector))
+    }
+
+    /// Whether a chain has a sector that another chain claims as well.
+    pub(crate) fn has_shared(&self, chain: &Chain) -> bool {
+        chain.runs().any(|run| self.is_shared(run))
+    }
+
+    /// Marks the sectors of FAT and DIFAT in the table.
+    pub(crate) fn mark(&mut self, sector: SectorId, mark: u32) {
+        self.table.cover(sector.get() + 1);
+        self.table.set(sector.get(), mark);
+    }
+
+    /// Sectors to be freed by the next save.
+    pub(crate) fn deferred_count(&self) -> u32 {
+        self.changes.deferred_count().get()
+    }
+
+    /// The file has been saved: what it no longer uses becomes free.
+    pub(crate) fn saved(&mut self) {
+        self.changes.commit(&mut self.alloc);
+        self.table.saved();
+    }
+
+    /// Cuts the free end off.
+    pub(crate) fn shrink(&mut self) {
+        let end = self.used_end();
+        if self.pinned.is_some_and(|pinned| end <= pinned && pinned < self.total()) {
+            let pinned = Run::single(SectorId::new(self.pinned.expect("just seen")));
+            self.table.set(pinned.start().get(), FREE_SECTOR);
+            self.alloc.release(pinned);
+        }
+        self.alloc.shrink(SectorCount::new(end)).expect("only free sectors are cut off");
+    }
+
+    /// Checks the allocator against the table: for tests.
+    pub(crate) fn verify(&self) -> Result<(), String> {
+        self.alloc.verify().map_err(|error| error.to_string())?;
+        let map = self.alloc.map();
+        for run in map.free_runs() {
+            for sector in run.start().get()..run.end().get() {
+                if self.table.get(sector).is_some_and(|cell| cell != FREE_SECTOR) {
+                    return Err(format!("sector {sector} is free in the map and not in the table"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

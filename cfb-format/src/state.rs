@@ -1,0 +1,577 @@
+//! Everything a compound file is except its bytes: the metadata in memory,
+//! and every decision about it. No I/O happens here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
+
+use crate::dir_entry::EntryKind;
+use crate::directory::{Directory, ROOT};
+use crate::error::{Corruption, Error};
+use crate::finding::Finding;
+use crate::header::Header;
+use crate::layout::{
+    DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
+};
+use crate::node::{Body, Node, Place};
+use crate::space::Space;
+use crate::table::Table;
+use crate::version::{Geometry, Version};
+
+/// The links of FAT and MiniFAT. [MS-CFB] 2.1
+const RULES: LinkRules =
+    LinkRules { end_of_chain: END_OF_CHAIN, free: FREE_SECTOR, first_special: MAX_REGULAR_SECTOR };
+
+/// The chain that starts at `start`, as far as it can be followed, and why
+/// not further. A start that says "none" gives an empty chain.
+pub(crate) fn chain_in(cells: &[u32], start: u32) -> (Chain, Option<Corruption>) {
+    if start == END_OF_CHAIN || start == FREE_SECTOR {
+        return (Chain::default(), None);
+    }
+    let sectors_count = u32::try_from(cells.len()).expect("cells are numbered by u32");
+    match chain_from(cells, SectorId::new(start), SectorCount::new(sectors_count), RULES) {
+        Ok(chain) => (chain, None),
+        Err((chain, error)) => {
+            let fault = match error {
+                LinkError::OutOfRange { to, .. } => Corruption::OutOfRange {
+                    from: chain.last().map(SectorId::get),
+                    to: to.get(),
+                    sectors_count,
+                },
+                LinkError::NotInAChain { at, found } => {
+                    Corruption::NotInAChain { sector: at.get(), found }
+                }
+                LinkError::Cycle { at }
+                | LinkError::CrossLink { at }
+                | LinkError::TooLong { at, .. } => Corruption::Cycle { sector: at.get() },
+                other => unreachable!("a link error without a meaning here: {other}"),
+            };
+            (chain, Some(fault))
+        }
+    }
+}
+
+/// What was read from a file.
+pub(crate) struct Loaded {
+    pub(crate) geometry: Geometry,
+    pub(crate) header: Header,
+    pub(crate) file_len: u64,
+    pub(crate) file_sectors: u32,
+    pub(crate) fat: Table,
+    pub(crate) fat_sectors: Vec<Option<SectorId>>,
+    pub(crate) difat_sectors: Vec<SectorId>,
+    pub(crate) dir: Directory,
+    pub(crate) dir_chain: Chain,
+    pub(crate) mini_fat: Table,
+    pub(crate) mini_fat_chain: Chain,
+    pub(crate) mini_stream: Chain,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// FAT and MiniFAT: for reading only tables; from the first change on with
+/// free maps, which take a walk over every chain.
+#[derive(Debug)]
+enum Sectors {
+    Tables { fat: Table, mini: Table },
+    Spaces(Box<Spaces>),
+}
+
+/// The file's sectors and the mini stream's mini sectors.
+#[derive(Debug)]
+pub(crate) struct Spaces {
+    pub(crate) fat: Space,
+    pub(crate) mini: Space,
+    /// The growth window of the mini stream.
+    mini_window: Window,
+}
+
+/// A stream's sectors as found in the tables.
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    pub(crate) chain: Chain,
+    /// Bytes that can be read.
+    pub(crate) intact: u64,
+    /// Why not all of them.
+    pub(crate) damage: Option<Corruption>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) geometry: Geometry,
+    pub(crate) header: Header,
+    /// Length in bytes and number of sectors of the file as opened.
+    file_len: u64,
+    file_sectors: u32,
+    sectors: Sectors,
+    pub(crate) fat_sectors: Vec<Option<SectorId>>,
+    pub(crate) difat_sectors: Vec<SectorId>,
+    /// Whether the list of FAT sectors differs from the file's.
+    pub(crate) difat_changed: bool,
+    pub(crate) dir: Directory,
+    pub(crate) dir_chain: Chain,
+    pub(crate) mini_fat_chain: Chain,
+    /// The sectors of the mini stream; shared with readers of small streams.
+    pub(crate) mini_stream: Arc<RwLock<Chain>>,
+    /// Streams with open handles, by slot.
+    pub(crate) open: HashMap<u32, Arc<Node>>,
+    pub(crate) findings: Vec<Finding>,
+    /// The header as it was last written by us.
+    pub(crate) saved_header: Option<[u8; HEADER_BYTES]>,
+}
+
+impl State {
+    /// A new file: only a root.
+    pub(crate) fn new(version: Version) -> Self {
+        let geometry = Geometry::new(version);
+        let cells = geometry.cells_per_sector();
+        let mut state = Self::loaded(Loaded {
+            geometry,
+            header: Header::empty(),
+            file_len: 0,
+            file_sectors: 0,
+            fat: Table::new(Vec::new(), cells),
+            fat_sectors: Vec::new(),
+            difat_sectors: Vec::new(),
+            dir: Directory::new(),
+            dir_chain: Chain::default(),
+            mini_fat: Table::new(Vec::new(), cells),
+            mini_fat_chain: Chain::default(),
+            mini_stream: Chain::default(),
+            findings: Vec::new(),
+        });
+        state.make_spaces();
+        state
+    }
+
+    pub(crate) fn loaded(loaded: Loaded) -> Self {
+        Self {
+            geometry: loaded.geometry,
+            header: loaded.header,
+            file_len: loaded.file_len,
+            file_sectors: loaded.file_sectors,
+            sectors: Sectors::Tables { fat: loaded.fat, mini: loaded.mini_fat },
+            fat_sectors: loaded.fat_sectors,
+            difat_sectors: loaded.difat_sectors,
+            difat_changed: false,
+            dir: loaded.dir,
+            dir_chain: loaded.dir_chain,
+            mini_fat_chain: loaded.mini_fat_chain,
+            mini_stream: Arc::new(RwLock::new(loaded.mini_stream)),
+            open: HashMap::new(),
+            findings: loaded.findings,
+            saved_header: None,
+        }
+    }
+
+    /// Everything is in the file now.
+    pub(crate) fn saved(&mut self) {
+        self.dir.saved();
+        self.difat_changed = false;
+        let spaces = self.make_spaces();
+        spaces.fat.saved();
+        spaces.mini.saved();
+    }
+
+    pub(crate) fn fat(&self) -> &Table {
+        match &self.sectors {
+            Sectors::Tables { fat, .. } => fat,
+            Sectors::Spaces(spaces) => &spaces.fat.table,
+        }
+    }
+
+    pub(crate) fn mini_fat(&self) -> &Table {
+        match &self.sectors {
+            Sectors::Tables { mini, .. } => mini,
+            Sectors::Spaces(spaces) => &spaces.mini.table,
+        }
+    }
+
+    /// Sectors that the file has, or will have once saved.
+    pub(crate) fn sectors_count(&self) -> u32 {
+        match &self.sectors {
+            Sectors::Tables { .. } => self.file_sectors,
+            Sectors::Spaces(spaces) => spaces.fat.total(),
+        }
+    }
+
+    fn mini_sectors_count(&self) -> u32 {
+        let sectors = self.mini_stream.read().expect("not poisoned").sector_count().get();
+        sectors.saturating_mul(self.geometry.minis_per_sector())
+    }
+
+    /// The chain of a stream, and how many of its bytes can be read.
+    pub(crate) fn find_stream(&self, slot: u32) -> Found {
+        let entry = self.dir.entry(slot);
+        let (place, cells, limit, unit) = if self.geometry.is_mini(entry.len_bytes) {
+            let limit = self.mini_sectors_count();
+            (Place::Mini, self.mini_fat().cells(), limit, self.geometry.mini_bytes())
+        } else {
+            let limit = self.sectors_count();
+            (Place::Regular, self.fat().cells(), limit, self.geometry.sector_bytes())
+        };
+        if entry.len_bytes == 0 {
+            return Found { place, chain: Chain::default(), intact: 0, damage: None };
+        }
+        let cells = &cells[..cells.len().min(limit as usize)];
+        let (chain, broken) = chain_in(cells, entry.start_sector);
+        let chain_bytes = chain.sector_count().bytes(unit);
+        let mut intact = chain_bytes.min(entry.len_bytes);
+        let mut damage = None;
+        if intact < entry.len_bytes {
+            damage = Some(
+                broken
+                    .unwrap_or(Corruption::ShortChain { chain_bytes, len_bytes: entry.len_bytes }),
+            );
+        }
+        if let Some(end) = self.end_of_file_in(place, &chain)
+            && end < intact
+        {
+            intact = end;
+            damage = Some(Corruption::FileEnds { sector: self.file_sectors - 1 });
+        }
+        Found { place, chain, intact, damage }
+    }
+
+    /// Where in a stream the end of the file falls, if the file's last sector
+    /// is cut short and the stream has it.
+    fn end_of_file_in(&self, place: Place, chain: &Chain) -> Option<u64> {
+        let sector_bytes = u64::from(self.geometry.sector_bytes());
+        let there = self.file_len % sector_bytes;
+        if there == 0 || self.file_sectors == 0 || matches!(self.sectors, Sectors::Spaces(_)) {
+            return None;
+        }
+        let last = SectorId::new(self.file_sectors - 1);
+        let position = |chain: &Chain, sector: SectorId| {
+            let mut before = 0;
+            for run in chain.runs() {
+                if run.contains(sector) {
+                    return Some(before + u64::from(sector.get() - run.start().get()));
+                }
+                before += u64::from(run.count().get());
+            }
+            None
+        };
+        match place {
+            Place::Regular => Some(position(chain, last)? * sector_bytes + there),
+            Place::Mini => {
+                let mini_stream = self.mini_stream.read().expect("not poisoned");
+                let end = position(&mini_stream, last)? * sector_bytes + there;
+                let mini_bytes = u64::from(self.geometry.mini_bytes());
+                // The first mini sector of the stream that reaches past the end.
+                let mut before = 0;
+                for run in chain.runs() {
+                    let run_end = u64::from(run.end().get()) * mini_bytes;
+                    if run_end > end {
+                        let run_start = u64::from(run.start().get()) * mini_bytes;
+                        return Some(before + end.saturating_sub(run_start));
+                    }
+                    before += u64::from(run.count().get()) * mini_bytes;
+                }
+                None
+            }
+        }
+    }
+
+    /// Where the directory's and MiniFAT's and FAT's own sectors are.
+    fn metadata_runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let singles = self.fat_sectors.iter().flatten().chain(&self.difat_sectors);
+        self.dir_chain
+            .runs()
+            .chain(self.mini_fat_chain.runs())
+            .chain(singles.map(|&sector| Run::single(sector)))
+    }
+
+    /// The spaces, made at the first change: every chain is walked once to
+    /// learn what is in use, and what two chains of a damaged file share.
+    ///
+    /// Broken chains are cut where they break, so that a sector taken later
+    /// never becomes part of them.
+    pub(crate) fn make_spaces(&mut self) -> &mut Spaces {
+        if matches!(self.sectors, Sectors::Tables { .. }) {
+            let (mut regular, mut mini) = (Vec::new(), Vec::new());
+            let mut cuts: Vec<(Place, u32, Option<SectorId>)> = Vec::new();
+            let slots: Vec<u32> = self.dir.slots().collect();
+            for slot in slots {
+                if self.dir.entry(slot).kind != EntryKind::Stream {
+                    continue;
+                }
+                let found = self.find_stream(slot);
+                if found.damage.is_some() {
+                    cuts.push((found.place, slot, found.chain.last()));
+                }
+                match found.place {
+                    Place::Regular => regular.push(found.chain),
+                    Place::Mini => mini.push(found.chain),
+                }
+            }
+            regular.push(self.mini_stream.read().expect("not poisoned").clone());
+            let mini_total = self.mini_sectors_count();
+            let claims = regular.iter().flat_map(Chain::runs).chain(self.metadata_runs());
+            let claims: Vec<Run> = claims.collect();
+            let placeholder =
+                Sectors::Tables { fat: Table::new(Vec::new(), 1), mini: Table::new(Vec::new(), 1) };
+            let Sectors::Tables { fat, mini: mini_fat } =
+                std::mem::replace(&mut self.sectors, placeholder)
+            else {
+                unreachable!("just seen")
+            };
+            let geometry = self.geometry;
+            let pinned = (geometry.version == Version::V4).then(|| geometry.range_lock_sector());
+            let mut fat = Space::new(
+                fat,
+                self.file_sectors,
+                geometry.max_sectors().max(self.file_sectors),
+                pinned,
+                claims.into_iter(),
+            );
+            let mini_limit = MAX_REGULAR_SECTOR;
+            let mini_runs: Vec<Run> = mini.iter().flat_map(Chain::runs).collect();
+            let mut mini =
+                Space::new(mini_fat, mini_total, mini_limit, None, mini_runs.into_iter());
+            for sector in self.fat_sectors.iter().flatten() {
+                fat.mark(*sector, FAT_SECTOR);
+            }
+            for sector in &self.difat_sectors {
+                fat.mark(*sector, DIFAT_SECTOR);
+            }
+            for (place, slot, last) in cuts {
+                match (last, place) {
+                    (Some(last), Place::Regular) => fat.table.set(last.get(), END_OF_CHAIN),
+                    (Some(last), Place::Mini) => mini.table.set(last.get(), END_OF_CHAIN),
+                    (None, _) => self.dir.entry_mut(slot).start_sector = END_OF_CHAIN,
+                }
+            }
+            self.dir.write_rebuilt();
+            // Chains that lead the metadata end where they were cut as well.
+            for chain in [&self.dir_chain, &self.mini_fat_chain] {
+                if let Some(last) = chain.last() {
+                    fat.table.set(last.get(), END_OF_CHAIN);
+                }
+            }
+            if let Some(last) = self.mini_stream.read().expect("not poisoned").last() {
+                fat.table.set(last.get(), END_OF_CHAIN);
+            }
+            let spaces = Spaces { fat, mini, mini_window: Window::doubling() };
+            self.sectors = Sectors::Spaces(Box::new(spaces));
+        }
+        self.spaces().expect("just made")
+    }
+
+    /// The spaces, once something was changed.
+    pub(crate) fn spaces(&mut self) -> Option<&mut Spaces> {
+        match &mut self.sectors {
+            Sectors::Tables { .. } => None,
+            Sectors::Spaces(spaces) => Some(spaces),
+        }
+    }
+
+    pub(crate) fn spaces_ref(&self) -> Option<&Spaces> {
+        match &self.sectors {
+            Sectors::Tables { .. } => None,
+            Sectors::Spaces(spaces) => Some(spaces),
+        }
+    }
+
+    /// Adds sectors to a chain until it holds `len_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; the chain is unchanged then.
+    pub(crate) fn extend(
+        &mut self,
+        place: Place,
+        chain: &mut Chain,
+        window: &mut Window,
+        len_bytes: u64,
+    ) -> Result<(), Error> {
+        let geometry = self.geometry;
+        let want = match place {
+            Place::Regular => geometry.sectors_for(len_bytes),
+            Place::Mini => geometry.minis_for(len_bytes),
+        };
+        let have = chain.sector_count().get();
+        let missing = want.saturating_sub(u64::from(have));
+        let count = u32::try_from(missing)
+            .map_err(|_| Error::FileFull { wanted: missing, available: 0 })?;
+        if count == 0 {
+            return Ok(());
+        }
+        self.make_spaces();
+        let mini_stream = Arc::clone(&self.mini_stream);
+        let spaces = self.spaces().expect("just made");
+        match place {
+            Place::Regular => spaces.fat.extend(chain, window, count),
+            Place::Mini => {
+                let missing = spaces.mini.missing(count);
+                if missing > 0 {
+                    let sectors = missing.div_ceil(geometry.minis_per_sector());
+                    let mut mini_stream = mini_stream.write().expect("not poisoned");
+                    spaces.fat.extend(&mut mini_stream, &mut spaces.mini_window, sectors)?;
+                    spaces.mini.grow(sectors * geometry.minis_per_sector());
+                }
+                spaces.mini.extend(chain, window, count)
+            }
+        }
+    }
+
+    /// Gives back what a window holds ahead of its chain.
+    pub(crate) fn trim(&mut self, place: Place, window: &mut Window) {
+        let spaces = self.make_spaces();
+        match place {
+            Place::Regular => spaces.fat.trim(window),
+            Place::Mini => spaces.mini.trim(window),
+        }
+    }
+
+    /// Gives the sectors of a chain back.
+    pub(crate) fn release(&mut self, place: Place, chain: &Chain) {
+        let spaces = self.make_spaces();
+        match place {
+            Place::Regular => spaces.fat.release(chain),
+            Place::Mini => spaces.mini.release(chain),
+        }
+    }
+
+    /// Whether a chain has sectors that another stream of a damaged file has too.
+    pub(crate) fn has_shared(&mut self, place: Place, chain: &Chain) -> bool {
+        let spaces = self.make_spaces();
+        match place {
+            Place::Regular => spaces.fat.has_shared(chain),
+            Place::Mini => spaces.mini.has_shared(chain),
+        }
+    }
+
+    /// The node of a stream, made from its entry when no handle is open yet.
+    pub(crate) fn node(&mut self, slot: u32) -> Arc<Node> {
+        if let Some(node) = self.open.get(&slot) {
+            return Arc::clone(node);
+        }
+        let len = self.dir.entry(slot).len_bytes;
+        let node = Arc::new(Node::new(slot, len, self.find_stream(slot)));
+        self.open.insert(slot, Arc::clone(&node));
+        node
+    }
+
+    /// Bytes of a stream: of the open node where there is one.
+    pub(crate) fn stream_len(&self, slot: u32) -> u64 {
+        self.open.get(&slot).map_or_else(|| self.dir.entry(slot).len_bytes, |node| node.len())
+    }
+
+    /// Brings the entry and the tables in line with an open stream: gives
+    /// back what is no longer needed, notes start and length.
+    pub(crate) fn settle(&mut self, node: &Node, body: &mut Body) {
+        if !body.changed || body.removed {
+            return;
+        }
+        for (place, chain) in std::mem::take(&mut body.garbage) {
+            self.release(place, &chain);
+        }
+        let geometry = self.geometry;
+        let len = node.len();
+        let spaces = self.make_spaces();
+        let (space, keep) = match body.place {
+            Place::Regular => (&mut spaces.fat, geometry.sectors_for(len)),
+            Place::Mini => (&mut spaces.mini, geometry.minis_for(len)),
+        };
+        space.trim(&mut body.window);
+        if body.damage.is_none() {
+            let keep = u32::try_from(keep).expect("the chain has that many");
+            space.truncate(&mut body.chain, keep);
+        }
+        let start = body.chain.first().map_or(END_OF_CHAIN, SectorId::get);
+        let entry = self.dir.entry(node.slot);
+        if entry.start_sector != start || entry.len_bytes != len {
+            let entry = self.dir.entry_mut(node.slot);
+            entry.start_sector = start;
+            entry.len_bytes = len;
+        }
+        body.changed = false;
+    }
+
+    /// Takes a stream's node out of the open ones when the caller's handle is the last.
+    pub(crate) fn close(&mut self, node: &Arc<Node>) {
+        let registered = self.open.get(&node.slot).is_some_and(|open| Arc::ptr_eq(open, node));
+        // One reference is the caller's, one the registry's.
+        if registered && Arc::strong_count(node) == 2 {
+            let mut body = node.body.write().expect("not poisoned");
+            self.settle(node, &mut body);
+            self.open.remove(&node.slot);
+        }
+    }
+
+    /// Removes a stream, or a storage without entries.
+    pub(crate) fn remove_entry(&mut self, slot: u32) {
+        if self.dir.entry(slot).kind == EntryKind::Stream {
+            self.make_spaces();
+            let node = self.node(slot);
+            let mut body = node.body.write().expect("not poisoned");
+            for (place, chain) in std::mem::take(&mut body.garbage) {
+                self.release(place, &chain);
+            }
+            let place = body.place;
+            let mut window = std::mem::replace(&mut body.window, Window::none());
+            self.trim(place, &mut window);
+            let chain = std::mem::take(&mut body.chain);
+            self.release(place, &chain);
+            body.removed = true;
+            self.open.remove(&slot);
+        }
+        self.dir.remove(slot);
+    }
+
+    /// An entry and all below it, children before their storage.
+    pub(crate) fn subtree(&self, slot: u32) -> Vec<u32> {
+        let mut order = vec![slot];
+        let mut next = 0;
+        while next < order.len() {
+            if self.dir.entry(order[next]).kind != EntryKind::Stream {
+                let children = self.dir.children(order[next]);
+                order.extend(children);
+            }
+            next += 1;
+        }
+        order.reverse();
+        order
+    }
+
+    /// The mini stream's length follows its last mini sector in use; sectors
+    /// it no longer needs are given back.
+    pub(crate) fn fit_mini_stream(&mut self) {
+        let geometry = self.geometry;
+        let mini_stream = Arc::clone(&self.mini_stream);
+        let Some(spaces) = self.spaces() else { return };
+        let Spaces { fat, mini, mini_window } = spaces;
+        fat.trim(mini_window);
+        let end = mini.used_end();
+        let mut chain = mini_stream.write().expect("not poisoned");
+        let keep = end.div_ceil(geometry.minis_per_sector());
+        if keep < chain.sector_count().get() {
+            fat.truncate(&mut chain, keep);
+            mini.shrink();
+            mini.grow(keep * geometry.minis_per_sector() - mini.total());
+        }
+        let table_sectors = end.div_ceil(geometry.cells_per_sector());
+        if table_sectors < mini.table.sectors_count() {
+            mini.table.truncate(table_sectors);
+        }
+        let start = chain.first().map_or(END_OF_CHAIN, SectorId::get);
+        let len_bytes = u64::from(end) * u64::from(geometry.mini_bytes());
+        drop(chain);
+        let root = self.dir.entry(ROOT);
+        // A file that rounds its mini stream's length otherwise may go on so
+        // as long as nothing changes.
+        let same_end = root.len_bytes.div_ceil(u64::from(geometry.mini_bytes())) == u64::from(end);
+        if root.start_sector != start || !same_end {
+            let root = self.dir.entry_mut(ROOT);
+            root.start_sector = start;
+            root.len_bytes = len_bytes;
+        }
+    }
+
+    /// Metadata that was read when the file was opened, in sectors.
+    pub(crate) fn metadata_sectors(&self) -> u32 {
+        self.metadata_runs().map(|run| run.count().get()).sum()
+    }
+}

@@ -1,0 +1,520 @@
+//! [`Stream`]: the bytes of one stream.
+
+use std::fmt;
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use alloc_core::{Chain, Window};
+
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::node::{Body, Node, Place};
+use crate::shared::Shared;
+use crate::storage::Storage;
+
+/// Reads shorter than this go through a buffer of this many bytes, which a
+/// handle has from its first short read on.
+const BUFFER_BYTES: usize = 4096;
+
+/// Copying a stream's bytes to other sectors goes in pieces of this many bytes.
+const COPY_BYTES: u64 = 256 * 1024;
+
+/// Consecutive bytes of a stream that are consecutive in the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Byte offset in the storage.
+    pub offset: u64,
+    /// How many bytes, never zero.
+    pub len_bytes: u64,
+}
+
+/// A handle to a stream.
+///
+/// Handles are owned and independent: any number may be open at once, to one
+/// stream or to many, in any number of threads, and each has its own position.
+/// What one handle writes the others read at once; it reaches the storage no
+/// later than at the next [`CompoundFile::flush`](crate::CompoundFile::flush)
+/// or when the last handle of the file is dropped. Handles keep the file open.
+///
+/// A handle belongs to its entry. After the entry was removed every call
+/// fails with [`Error::Stale`]; it never touches another stream.
+///
+/// Reads of different streams never wait for each other.
+///
+/// # Damaged streams
+///
+/// Where a file is damaged, a stream reads up to the damage; then every read
+/// fails with [`Error::Corrupt`] that says why.
+///
+/// # Example
+///
+/// ```
+/// use std::io::{Read, Seek, SeekFrom, Write};
+/// use cfb_format::{CompoundFile, MemStorage};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let file = CompoundFile::create_in(MemStorage::new())?;
+/// let mut stream = file.create_stream("/greeting")?;
+/// stream.write_all(b"hello, world")?;
+/// stream.seek(SeekFrom::Start(7))?;
+/// let mut rest = String::new();
+/// stream.read_to_string(&mut rest)?;
+/// assert_eq!(rest, "world");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Stream<S: Storage = std::fs::File> {
+    shared: Arc<Shared<S>>,
+    node: Arc<Node>,
+    position: u64,
+    buffer: Vec<u8>,
+    /// Where in the stream the buffer starts, and the version it was read at.
+    buffer_start: u64,
+    buffer_version: u64,
+}
+
+impl<S: Storage> Stream<S> {
+    pub(crate) const fn new(shared: Arc<Shared<S>>, node: Arc<Node>) -> Self {
+        Self { shared, node, position: 0, buffer: Vec::new(), buffer_start: 0, buffer_version: 0 }
+    }
+
+    /// Length in bytes. Free of locks and I/O.
+    pub fn len(&self) -> u64 {
+        self.node.len()
+    }
+
+    /// Whether the stream has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The stream's entry as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`] when it was removed.
+    pub fn entry(&self) -> Result<Entry, Error> {
+        let state = self.shared.read_state();
+        self.live(&self.node.body.read().expect("not poisoned"))?;
+        Ok(Entry::new(&state, self.node.slot))
+    }
+
+    fn live(&self, body: &Body) -> Result<(), Error> {
+        if body.removed { Err(Error::Stale) } else { Ok(()) }
+    }
+
+    /// Reads at a byte offset, without moving the position. Gives fewer bytes
+    /// than `buf` holds only at the end of the stream or before a damage.
+    ///
+    /// Costs one read of the storage for each run of sectors touched, and
+    /// reads no byte more than asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`]; [`Error::Io`]; [`Error::Corrupt`] at a damage.
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let body = self.node.body.read().expect("not poisoned");
+        self.live(&body)?;
+        let len = self.node.len();
+        if offset >= len || buf.is_empty() {
+            return Ok(0);
+        }
+        let mut end = len;
+        if let Some(damage) = &body.damage {
+            if offset >= body.intact {
+                return Err(damage.clone().into());
+            }
+            end = body.intact;
+        }
+        let count = usize::try_from(end - offset).unwrap_or(usize::MAX).min(buf.len());
+        self.shared.read_chain(body.place, &body.chain, offset, &mut buf[..count])?;
+        Ok(count)
+    }
+
+    /// The whole content.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stream::read_at`]. Of a damaged stream,
+    /// [`read_to_end`](Read::read_to_end) gives the intact part.
+    pub fn read_to_vec(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// Appends everything from `from` on; up to a damage, then the error.
+    fn append_to(&self, bytes: &mut Vec<u8>, from: u64) -> Result<usize, Error> {
+        let body = self.node.body.read().expect("not poisoned");
+        self.live(&body)?;
+        let end = if body.damage.is_some() { body.intact } else { self.node.len() };
+        let before = bytes.len();
+        if from < end {
+            // No more than the chain holds, whatever the entry says.
+            let count = usize::try_from(end - from).expect("the chain is in the file");
+            bytes.resize(before + count, 0);
+            let read = self.shared.read_chain(body.place, &body.chain, from, &mut bytes[before..]);
+            if let Err(error) = read {
+                bytes.truncate(before);
+                return Err(error);
+            }
+        }
+        match &body.damage {
+            Some(damage) => Err(damage.clone().into()),
+            None => Ok(bytes.len() - before),
+        }
+    }
+
+    /// Writes all bytes at a byte offset, without moving the position; the
+    /// stream grows as needed, and a gap reads as zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`], [`Error::ReadOnly`], [`Error::TooLong`],
+    /// [`Error::FileFull`]; [`Error::Corrupt`] for bytes behind a damage: the
+    /// stream is unchanged then. After [`Error::Io`] the length is unchanged
+    /// and the bytes written to are undefined.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if !self.shared.writable {
+            return Err(Error::ReadOnly);
+        }
+        let end = offset.saturating_add(bytes.len() as u64);
+        {
+            // Nothing to decide where sectors are there and nobody else's.
+            let body = self.node.body.write().expect("not poisoned");
+            self.live(&body)?;
+            if end <= self.node.len() && body.private && body.damage.is_none() {
+                self.shared.write_chain(body.place, &body.chain, offset, bytes)?;
+                self.node.content_changed();
+                return Ok(());
+            }
+        }
+        self.change(end, offset, bytes, Keep::Longer)
+    }
+
+    /// Makes the stream `len_bytes` long; what is added reads as zeros. Costs
+    /// no data I/O where the new bytes lie behind everything written so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stream::write_at`].
+    pub fn set_len(&self, len_bytes: u64) -> Result<(), Error> {
+        self.change(len_bytes, len_bytes, &[], Keep::Exactly)
+    }
+
+    /// Takes the sectors for a stream of `len_bytes`, in one run where there is
+    /// one, before its first byte is written. They count for nothing until
+    /// they are written to.
+    pub(crate) fn reserve(&self, len_bytes: u64) -> Result<(), Error> {
+        let mut state = self.shared.change_state()?;
+        let mut body = self.node.body.write().expect("not poisoned");
+        self.live(&body)?;
+        if body.chain.is_empty() && !self.shared.geometry.is_mini(len_bytes) {
+            state.trim(body.place, &mut body.window);
+            body.place = Place::Regular;
+            body.window = new_window(Place::Regular);
+            body.changed = true;
+            state.extend(Place::Regular, &mut body.chain, &mut Window::none(), len_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that can be read: the length, less what a damage costs.
+    pub(crate) fn intact_len(&self) -> u64 {
+        let body = self.node.body.read().expect("not poisoned");
+        if body.damage.is_some() { body.intact } else { self.node.len() }
+    }
+
+    /// Sets the length to (at least) `len` and writes `bytes` at `offset`.
+    ///
+    /// Decides under the file's lock, which sectors to use; lets it go; does
+    /// the I/O; and lets the new length count only when that succeeded.
+    fn change(&self, len: u64, offset: u64, bytes: &[u8], keep: Keep) -> Result<(), Error> {
+        let shared = &self.shared;
+        let max_bytes = shared.geometry.version.max_stream_bytes();
+        if len > max_bytes {
+            return Err(Error::TooLong { len_bytes: len, max_bytes });
+        }
+        let mut state = shared.change_state()?;
+        let mut body = self.node.body.write().expect("not poisoned");
+        self.live(&body)?;
+        let old_len = self.node.len();
+        let new_len = if keep == Keep::Longer { len.max(old_len) } else { len };
+        if new_len == old_len && bytes.is_empty() {
+            return Ok(());
+        }
+        if let Some(damage) = &body.damage
+            && (new_len > body.intact.max(old_len) || offset + bytes.len() as u64 > body.intact)
+        {
+            return Err(damage.clone().into());
+        }
+        state.make_spaces();
+        body.changed = true;
+
+        let place = if shared.geometry.is_mini(new_len) { Place::Mini } else { Place::Regular };
+        if new_len == 0 {
+            let chain = std::mem::take(&mut body.chain);
+            let old_place = body.place;
+            body.garbage.push((old_place, chain));
+        }
+        if body.chain.is_empty() && body.place != place {
+            // Nothing to move; a window would be in the other place.
+            state.trim(body.place, &mut body.window);
+            body.place = place;
+            body.window = new_window(place);
+        }
+        // What a damaged stream has lost gets no sectors.
+        let held = if body.damage.is_some() { new_len.min(body.intact) } else { new_len };
+        let moves = body.place != place || state.has_shared(body.place, &body.chain);
+        if moves {
+            let mut chain = Chain::default();
+            state.extend(place, &mut chain, &mut Window::none(), held)?;
+            state.trim(body.place, &mut body.window);
+            drop(state);
+            let kept = old_len.min(held);
+            let copied = self
+                .copy_bytes(&body, place, &chain, kept)
+                .and_then(|()| self.fill(place, &chain, old_len, offset, bytes));
+            if let Err(error) = copied {
+                body.garbage.push((place, chain));
+                return Err(error);
+            }
+            let (old_place, old_chain) = (body.place, std::mem::replace(&mut body.chain, chain));
+            body.garbage.push((old_place, old_chain));
+            body.place = place;
+            body.window = new_window(place);
+        } else {
+            let Body { chain, window, .. } = &mut *body;
+            if chain.is_empty() || bytes.is_empty() {
+                // The first bytes may be all, and a length that is set is
+                // likely to stay: no window.
+                state.trim(place, window);
+                state.extend(place, chain, &mut Window::none(), held)?;
+            } else {
+                state.extend(place, chain, window, held)?;
+            }
+            drop(state);
+            self.fill(place, &body.chain, old_len, offset, bytes)?;
+        }
+        body.private = true;
+        if new_len <= body.intact {
+            body.damage = None;
+        }
+        self.node.set_len(new_len);
+        self.node.content_changed();
+        Ok(())
+    }
+
+    /// Zeros between the old end and `offset`, then the bytes.
+    fn fill(
+        &self,
+        place: Place,
+        chain: &Chain,
+        old_len: u64,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        if offset > old_len {
+            self.shared.zero_chain(place, chain, old_len, offset)?;
+        }
+        self.shared.write_chain(place, chain, offset, bytes)
+    }
+
+    /// Copies the first `len` bytes to another chain.
+    fn copy_bytes(&self, from: &Body, place: Place, to: &Chain, len: u64) -> Result<(), Error> {
+        let mut at = 0;
+        let mut buffer = vec![0; usize::try_from(len.min(COPY_BYTES)).expect("at most 256 KiB")];
+        while at < len {
+            let count = (len - at).min(COPY_BYTES);
+            let piece = &mut buffer[..usize::try_from(count).expect("at most 256 KiB")];
+            self.shared.read_chain(from.place, &from.chain, at, piece)?;
+            self.shared.write_chain(place, to, at, piece)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Where the stream's bytes lie in the storage, in stream order, as few
+    /// pieces as there are. What was not flushed may not be there yet.
+    ///
+    /// With a storage in memory this gives access without a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`]. Of a damaged stream the intact part is given.
+    pub fn extents(&self) -> Result<Vec<Extent>, Error> {
+        let body = self.node.body.read().expect("not poisoned");
+        self.live(&body)?;
+        let end = if body.damage.is_some() { body.intact } else { self.node.len() };
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut at = 0;
+        while at < end {
+            let (offset, len_bytes) = self.shared.piece(body.place, &body.chain, at, end);
+            match extents.last_mut() {
+                Some(last) if last.offset + last.len_bytes == offset => last.len_bytes += len_bytes,
+                _ => extents.push(Extent { offset, len_bytes }),
+            }
+            at += len_bytes;
+        }
+        Ok(extents)
+    }
+
+    /// Bytes of the buffer from the position on.
+    fn buffered(&self) -> &[u8] {
+        if self.buffer_version != self.node.version() {
+            return &[];
+        }
+        self.position
+            .checked_sub(self.buffer_start)
+            .and_then(|skip| self.buffer.get(usize::try_from(skip).ok()?..))
+            .unwrap_or(&[])
+    }
+
+    /// Reads the bytes from the position on into the buffer.
+    fn refill(&mut self) -> Result<(), Error> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // Before the read: a change during it makes the buffer old at once.
+        self.buffer_version = self.node.version();
+        let left = self.len().saturating_sub(self.position);
+        let want = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+        buffer.resize(want, 0);
+        let read = self.read_at(&mut buffer, self.position);
+        buffer.truncate(*read.as_ref().unwrap_or(&0));
+        self.buffer = buffer;
+        self.buffer_start = self.position;
+        read.map(|_| ())
+    }
+}
+
+/// What becomes of a length beyond the one asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// It stays.
+    Longer,
+    /// It is cut.
+    Exactly,
+}
+
+fn new_window(place: Place) -> Window {
+    match place {
+        Place::Regular => Window::doubling(),
+        Place::Mini => Window::none(),
+    }
+}
+
+impl<S: Storage> Clone for Stream<S> {
+    /// Another handle to the same stream, at the same position.
+    fn clone(&self) -> Self {
+        let mut clone = Self::new(Arc::clone(&self.shared), Arc::clone(&self.node));
+        clone.position = self.position;
+        clone
+    }
+}
+
+impl<S: Storage> fmt::Debug for Stream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("slot", &self.node.slot)
+            .field("len", &self.len())
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Storage> Drop for Stream<S> {
+    /// Gives back what the stream reserved to grow into. Nothing is lost:
+    /// what was written belongs to the file.
+    fn drop(&mut self) {
+        if let Some(mut state) = self.shared.state_for_drop() {
+            state.close(&self.node);
+        }
+    }
+}
+
+impl<S: Storage> Read for Stream<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.buffered().is_empty() {
+            if buf.len() >= BUFFER_BYTES {
+                let count = self.read_at(buf, self.position)?;
+                self.position += count as u64;
+                return Ok(count);
+            }
+            self.refill()?;
+        }
+        // A change by another handle since the refill shows as an empty
+        // buffer; then the bytes are read anew rather than an end reported.
+        let buffered = self.buffered();
+        if buffered.is_empty() {
+            let count = self.read_at(buf, self.position)?;
+            self.position += count as u64;
+            return Ok(count);
+        }
+        let count = buffered.len().min(buf.len());
+        buf[..count].copy_from_slice(&buffered[..count]);
+        self.position += count as u64;
+        Ok(count)
+    }
+
+    fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let before = bytes.len();
+        let read = self.append_to(bytes, self.position);
+        self.position += (bytes.len() - before) as u64;
+        Ok(read?)
+    }
+}
+
+impl<S: Storage> BufRead for Stream<S> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.buffered().is_empty() {
+            self.refill()?;
+        }
+        Ok(self.buffered())
+    }
+
+    /// # Panics
+    ///
+    /// When `count` is more than the last [`fill_buf`](BufRead::fill_buf) gave.
+    fn consume(&mut self, count: usize) {
+        let end = self.buffer_start + self.buffer.len() as u64;
+        let position = self.position + count as u64;
+        assert!(position <= end.max(self.position), "consumed {count} bytes, more than buffered");
+        self.position = position;
+    }
+}
+
+impl<S: Storage> Seek for Stream<S> {
+    /// Positions past the end are allowed; reads there give no bytes, a write
+    /// fills the gap with zeros.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.len().checked_add_signed(by),
+        };
+        self.position = position.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a seek to before the start or past 2^64")
+        })?;
+        Ok(self.position)
+    }
+}
+
+impl<S: Storage> Write for Stream<S> {
+    /// Writes all of `bytes`.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_at(bytes, self.position)?;
+        self.position += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    /// Flushes the whole file, as [`CompoundFile::flush`](crate::CompoundFile::flush)
+    /// does: without its metadata a stream's bytes could not be found again.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.shared.writable {
+            crate::commit::flush(&self.shared)?;
+        }
+        Ok(())
+    }
+}
