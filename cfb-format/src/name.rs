@@ -144,7 +144,9 @@ pub(crate) fn eq_folded(a: &[u16], b: &[u16]) -> bool {
 
 /// [`eq_folded`] against a text, without allocating.
 pub(crate) fn eq_folded_str(units: &[u16], text: &str) -> bool {
-    Name::wanted(text).is_some_and(|name| eq_folded(units, name.units()))
+    // Each unit takes one byte of UTF-8 at least and three at most.
+    (units.len()..=3 * units.len()).contains(&text.len())
+        && text.encode_utf16().map(upcase).eq(units.iter().map(|&unit| upcase(unit)))
 }
 
 /// Hashes a name so that equal names by [`eq_folded`] hash alike.
@@ -248,6 +250,8 @@ mod tests {
         assert!(!eq_folded_str(&units("𐐨"), "𐐀"), "surrogates have no case");
         assert!(!eq_folded_str(&units("a"), &"a".repeat(33)));
         assert!(!eq_folded_str(&units("a"), &"é".repeat(33)));
+        assert!(eq_folded_str(&units("ＡＢ"), "ａｂ") && eq_folded_str(&[], ""));
+        assert!(!eq_folded_str(&units("ab"), "a") && !eq_folded_str(&units("a"), "ab"));
     }
 
     #[test]
