@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Make the storages on the way
     #[arg(short, long)]
     parents: bool,
+    /// Leave out what a folder has that cannot be stored, instead of stopping
+    #[arg(long)]
+    skip: bool,
 }
 
 pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failure> {
@@ -52,7 +55,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
             let rules = Rules { literal_names: false, except: Some(&args.file) };
             let survey = Survey::of(&args.source, rules)?;
             file.create_storage(path.as_str()).doing(|| format!("cannot make {path}"))?;
-            let taken = pack::take_in(survey, &file, &path, false);
+            let taken = pack::take_in(survey, &file, &path, args.skip);
             if taken.is_err() {
                 file.remove_all(path.as_str()).doing(doing)?;
             }
