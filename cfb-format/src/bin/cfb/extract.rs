@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     fs::create_dir_all(&args.to).doing(doing)?;
     let mut progress = Progress::new("extracting", Some(Totals::of(&items).bytes));
     let mut copier = Copier::new();
-    let mut outcome = Outcome::Done;
+    let mut outcome = crate::directory_damage(&file);
     for (item, target) in &planned {
         if item.entry.kind() != EntryKind::Stream {
             make_folder(target)?;

@@ -1,5 +1,6 @@
 //! `cfb info`: the file as a whole.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use cfb_format::{Finding, Severity, Strictness};
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
             return writeln!(out);
         }
         for (name, value) in info.lines() {
-            writeln!(out, "{name:<13} {value}")?;
+            writeln!(out, "{name:<11}  {value}")?;
         }
         Ok(())
     })?;
@@ -85,26 +86,19 @@ impl Info {
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {
-        let bytes = |bytes| format!("{:>15} bytes", show::grouped(bytes));
-        let number = |number| format!("{:>15}", show::grouped(number));
-        let sectors = format!("sectors of {} bytes", self.sector_bytes);
-        let mut lines = vec![("version", format!("{:>15}, {sectors}", self.version))];
-        if let Some(clsid) = &self.clsid {
-            lines.push(("class", format!("{{{clsid}}}")));
-        }
-        let counts = &self.findings;
-        lines.extend([
-            ("storages", number(self.storages)),
+        let bytes = |count| show::count(count, "byte");
+        let mut lines = vec![
+            ("version", format!("{}, sectors of {} bytes", self.version, self.sector_bytes)),
+            ("file", bytes(self.file_bytes)),
+            ("storages", show::grouped(self.storages)),
             (
                 "streams",
-                format!("{} in {}", number(self.streams), show::count(self.fragments, "fragment")),
-            ),
-            ("file", bytes(self.file_bytes)),
-            ("stream data", bytes(self.stream_bytes)),
-            ("metadata", bytes(self.metadata_bytes)),
-            (
-                "free",
-                format!("{} in {}", bytes(self.free_bytes), show::count(self.free_runs, "run")),
+                format!(
+                    "{} of {} in {}",
+                    show::grouped(self.streams),
+                    bytes(self.stream_bytes),
+                    show::count(self.fragments, "fragment")
+                ),
             ),
             (
                 "mini stream",
@@ -114,17 +108,16 @@ impl Info {
                     show::grouped(self.mini_free_bytes)
                 ),
             ),
+            ("metadata", bytes(self.metadata_bytes)),
             (
-                "findings",
-                format!(
-                    "{} ({}, {}, {})",
-                    number(counts.total()),
-                    show::count(counts.notes, "note"),
-                    show::count(counts.warnings, "warning"),
-                    show::count(counts.errors, "error")
-                ),
+                "free",
+                format!("{} in {}", bytes(self.free_bytes), show::count(self.free_runs, "run")),
             ),
-        ]);
+            ("findings", self.findings.to_string()),
+        ];
+        if let Some(clsid) = &self.clsid {
+            lines.insert(1, ("class", format!("{{{clsid}}}")));
+        }
         lines
     }
 }
@@ -146,8 +139,16 @@ impl Counts {
             errors: count(Severity::Error),
         }
     }
+}
 
-    fn total(&self) -> u64 {
-        self.notes + self.warnings + self.errors
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {}, {} when opened",
+            show::count(self.notes, "note"),
+            show::count(self.warnings, "warning"),
+            show::count(self.errors, "error")
+        )
     }
 }

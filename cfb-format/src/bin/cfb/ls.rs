@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
             items.iter().try_for_each(|item| writeln!(out, "{}", label(item, args.recursive)))
         }
     })?;
-    Ok(Outcome::Done)
+    Ok(crate::directory_damage(&file))
 }
 
 fn itself(file: &Compound, entry: Entry, names: Names) -> Result<Item, Failure> {

@@ -33,10 +33,10 @@ use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cfb_format::{CompoundFile, OpenOptions, Strictness};
+use cfb_format::{CompoundFile, FindingCode, OpenOptions, Strictness};
 use clap::{Parser, Subcommand};
 
-use crate::failure::{Context, Failure, report};
+use crate::failure::{Context, Failure, report, say};
 
 /// A compound file on disk.
 type Compound = CompoundFile<File>;
@@ -128,6 +128,22 @@ fn open(path: &Path, strictness: Strictness) -> Result<Compound, Failure> {
         .strictness(strictness)
         .open(path)
         .doing(|| format!("cannot open {}", show::path(path)))
+}
+
+/// Tells of damage to the directory, which a list of what is left would hide.
+fn directory_damage(file: &Compound) -> Outcome {
+    let findings = file.findings();
+    let mut lost = findings.iter().filter(|finding| {
+        use FindingCode::{DirChain, DirLink, DirLoop, DirUnusedReached};
+        matches!(finding.code(), DirChain | DirLink | DirLoop | DirUnusedReached)
+    });
+    let Some(first) = lost.next() else { return Outcome::Done };
+    let more = match lost.count() {
+        0 => String::new(),
+        more => format!(", and {more} more such"),
+    };
+    say(&format!("entries may be missing: {first}{more}"));
+    Outcome::Partial
 }
 
 /// Opens a file to change it.

@@ -1,10 +1,9 @@
 //! `cfb pack`: a folder into a new compound file.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cfb_format::{CompoundFile, CreateOptions, EntryKind, Strictness, Version};
+use cfb_format::{CreateOptions, EntryKind, Strictness, Version};
 use clap::ValueEnum;
 use uuid::Uuid;
 
@@ -147,10 +146,10 @@ fn list(path: &Path, packed: Speed) -> Result<(), Failure> {
     let started = Instant::now();
     let file = crate::open(path, Strictness::Strict)?;
     let items = listing::below(&file, &file.root(), Names::as_stored(), true)?;
-    let bytes = read_all(&file, &items)?;
+    let totals = Totals::of(&items);
+    let bytes = read_all(&file, &items, totals.bytes)?;
     let read = Speed { bytes, time: started.elapsed() };
 
-    let totals = Totals::of(&items);
     let file_bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
     print(|out| {
         ls::long(out, &items, true)?;
@@ -163,9 +162,9 @@ fn list(path: &Path, packed: Speed) -> Result<(), Failure> {
     })
 }
 
-fn read_all(file: &CompoundFile<File>, items: &[Item]) -> Result<u64, Failure> {
+fn read_all(file: &Compound, items: &[Item], total_bytes: u64) -> Result<u64, Failure> {
     let mut copier = Copier::new();
-    let mut progress = Progress::silent();
+    let mut progress = Progress::new("reading back", Some(total_bytes));
     for item in items.iter().filter(|item| item.entry.kind() == EntryKind::Stream) {
         let doing = || format!("cannot read {} back", item.path);
         let stream = file.open_stream(&item.entry).doing(doing)?;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
             show::count(totals.bytes, "byte"),
         )
     })?;
-    Ok(Outcome::Done)
+    Ok(crate::directory_damage(&file))
 }
 
 /// Of each item, whether no other follows it in its storage.
