@@ -42,23 +42,29 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     Ok(Outcome::Done)
 }
 
+/// The one size of a mini sector. [MS-CFB] 2.2
+const MINI_SECTOR_BYTES: u64 = 64;
+
 /// What is told, by its name in JSON.
 #[derive(Serialize)]
 struct Info {
     version: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clsid: Option<String>,
     sector_bytes: u32,
     file_bytes: u64,
-    streams: u64,
     storages: u64,
+    streams: u64,
+    damaged_streams: u64,
     stream_bytes: u64,
+    fragments: u64,
+    fragments_per_stream: f64,
+    mini_stream_bytes: u64,
+    mini_free_bytes: u64,
     metadata_bytes: u64,
     free_bytes: u64,
     free_runs: u64,
-    fragments: u64,
-    mini_stream_bytes: u64,
-    mini_free_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clsid: Option<String>,
+    unowned_bytes: u64,
     findings: Counts,
 }
 
@@ -66,55 +72,53 @@ impl Info {
     fn of(file: &Compound) -> Result<Self, cfb_format::Error> {
         let usage = file.usage()?;
         let clsid = file.root().clsid();
+        let sectors = |count: u32| u64::from(count) * u64::from(usage.sector_bytes);
+        let mini_sectors = |count: u32| u64::from(count) * MINI_SECTOR_BYTES;
         Ok(Self {
             version: file.version().number(),
-            sector_bytes: usage.sector_bytes,
             clsid: (!clsid.is_nil()).then(|| clsid.to_string()),
+            sector_bytes: usage.sector_bytes,
+            file_bytes: usage.file_bytes,
             storages: u64::from(usage.storages),
             streams: u64::from(usage.streams),
-            fragments: usage.fragments,
-            file_bytes: usage.file_bytes,
+            damaged_streams: u64::from(usage.damaged_streams),
             stream_bytes: usage.stream_bytes,
-            metadata_bytes: usage.metadata_bytes,
-            free_bytes: usage.free_bytes,
+            fragments: usage.stream_runs,
+            fragments_per_stream: (usage.runs_per_stream() * 100.0).round() / 100.0,
+            mini_stream_bytes: mini_sectors(usage.mini_sectors),
+            mini_free_bytes: mini_sectors(usage.free_mini_sectors),
+            metadata_bytes: sectors(usage.metadata_sectors),
+            free_bytes: usage.free_bytes(),
             free_runs: u64::from(usage.free_runs),
-            mini_stream_bytes: usage.mini_stream_bytes,
-            mini_free_bytes: usage.mini_free_bytes,
-            // Last, so that what measuring came across is counted.
+            unowned_bytes: sectors(usage.unowned_sectors),
             findings: Counts::of(&file.findings()),
         })
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {
         let bytes = |count| show::count(count, "byte");
+        let mini_free = show::grouped(self.mini_free_bytes);
+        let free_runs = show::count(self.free_runs, "run");
         let mut lines = vec![
             ("version", format!("{}, sectors of {} bytes", self.version, self.sector_bytes)),
             ("file", bytes(self.file_bytes)),
             ("storages", show::grouped(self.storages)),
+            ("streams", format!("{} of {}", show::grouped(self.streams), bytes(self.stream_bytes))),
             (
-                "streams",
-                format!(
-                    "{} of {} in {}",
-                    show::grouped(self.streams),
-                    bytes(self.stream_bytes),
-                    show::count(self.fragments, "fragment")
-                ),
+                "fragments",
+                format!("{}, {} a stream", show::grouped(self.fragments), self.fragments_per_stream),
             ),
-            (
-                "mini stream",
-                format!(
-                    "{}, {} of them free",
-                    bytes(self.mini_stream_bytes),
-                    show::grouped(self.mini_free_bytes)
-                ),
-            ),
+            ("mini stream", format!("{}, {mini_free} free", bytes(self.mini_stream_bytes))),
             ("metadata", bytes(self.metadata_bytes)),
-            (
-                "free",
-                format!("{} in {}", bytes(self.free_bytes), show::count(self.free_runs, "run")),
-            ),
+            ("free", format!("{} in {free_runs}", bytes(self.free_bytes))),
             ("findings", self.findings.to_string()),
         ];
+        if self.damaged_streams > 0 {
+            lines.push(("damaged", show::count(self.damaged_streams, "stream")));
+        }
+        if self.unowned_bytes > 0 {
+            lines.push(("unowned", bytes(self.unowned_bytes)));
+        }
         if let Some(clsid) = &self.clsid {
             lines.insert(1, ("class", format!("{{{clsid}}}")));
         }
