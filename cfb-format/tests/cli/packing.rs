@@ -147,7 +147,7 @@ fn links_to_folders_are_not_followed_in_either_direction() {
     let folder = place.fill("in", &[("a", b"1")]);
     symlink(&folder, folder.join("loop")).expect("a link");
     symlink(folder.join("a"), folder.join("b")).expect("a link");
-    let file = place.path("x.cfb");
+    let file = place.path("y.cfb");
     let run = cfb(args("pack", &folder, &[file.to_str().expect("readable"), "--skip"]));
     assert_eq!(run.code(), Some(1), "{}", run.err());
     assert_eq!(cfb(args("ls", &file, &["-R"])).done(), "/a\n/b\n");

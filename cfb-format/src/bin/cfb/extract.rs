@@ -4,7 +4,6 @@
 //! folders on the way are made here or are real folders already. Nothing is
 //! written outside the target folder, whatever the file says.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use cfb_format::{Entry, EntryId, EntryKind, Strictness};
 use crate::copying::Copier;
 use crate::escape::FileNames;
 use crate::failure::{Context, Failure};
-use crate::listing::{self, Item, Msi, Names, Totals};
+use crate::listing::{Item, Listing, Msi, Names, Totals};
 use crate::progress::Progress;
 use crate::staged::Staged;
 use crate::{Compound, Outcome, lookup, show};
@@ -51,26 +50,32 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     let file = crate::open(&args.file, strictness)?;
     let start = lookup::find(&file, &args.path)?;
     let names = Names::for_file(&file, args.msi);
-    let mut items = listing::below(&file, &start, names, true)?;
-    if start.kind() != EntryKind::Root {
-        items.insert(0, start_item(&file, start, names)?);
-    }
-    let planned = plan(&items, &args.to, names);
-    if !args.force {
-        refuse_to_replace(&planned)?;
+    let (total_bytes, taken) = survey(&file, &start, names, &args.to)?;
+    if !args.force
+        && let Some(first) = taken.first()
+    {
+        let more = match taken.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let first = show::path(first);
+        let why = "there already, nothing is done; --force replaces";
+        return Err(Failure::new(format!("{first}{more} {why}")));
     }
 
     let doing = || format!("cannot make the folder {}", show::path(&args.to));
     fs::create_dir_all(&args.to).doing(doing)?;
-    let mut progress = Progress::new("extracting", Some(Totals::of(&items).bytes));
+    let mut progress = Progress::new("extracting", Some(total_bytes));
     let mut copier = Copier::new();
     let mut outcome = crate::directory_damage(&file);
-    for (item, target) in &planned {
+    let mut targets = Targets::new(&start, &args.to, names);
+    for item in items(&file, &start, names)? {
+        let target = targets.of(&item.entry);
         if item.entry.kind() != EntryKind::Stream {
-            make_folder(target)?;
+            make_folder(&target)?;
             continue;
         }
-        let damage = write_stream(&file, item, target, args.force, &mut copier, &mut progress)?;
+        let damage = write_stream(&file, &item, &target, args.force, &mut copier, &mut progress)?;
         if let Some(damage) = damage {
             progress.report(&Failure::because(format!("{} is damaged", item.path), damage));
             outcome = Outcome::Partial;
@@ -79,42 +84,74 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     Ok(outcome)
 }
 
-fn start_item(file: &Compound, entry: Entry, names: Names) -> Result<Item, Failure> {
-    let path = listing::path_of(file, &entry, names)?;
-    Ok(Item { name: String::new(), path, depth: 0, entry })
-}
-
-/// Where each item goes.
-fn plan<'a>(items: &'a [Item], to: &Path, names: Names) -> Vec<(&'a Item, PathBuf)> {
-    let mut folders: HashMap<EntryId, PathBuf> = HashMap::new();
-    let mut given: HashMap<Option<EntryId>, FileNames> = HashMap::new();
-    let mut planned = Vec::with_capacity(items.len());
-    for item in items {
-        // The parent of the first is outside the listing: it stands in `to`.
-        let parent = item.entry.parent();
-        let folder = parent.and_then(|parent| folders.get(&parent)).map_or(to, PathBuf::as_path);
-        let name = given.entry(parent).or_default().claim(&names.units(&item.entry));
-        let target = folder.join(name);
-        if item.entry.kind() != EntryKind::Stream {
-            folders.insert(item.entry.id(), target.clone());
-        }
-        planned.push((item, target));
-    }
-    planned
-}
-
-fn refuse_to_replace(planned: &[(&Item, PathBuf)]) -> Result<(), Failure> {
-    let there = |target: &Path| fs::symlink_metadata(target).is_ok();
-    let mut taken = planned
-        .iter()
-        .filter(|(item, target)| item.entry.kind() == EntryKind::Stream && there(target));
-    let Some((_, first)) = taken.next() else { return Ok(()) };
-    let more = match taken.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+/// What is to be extracted. The root has no name and gives no folder of its own.
+fn items<'a>(
+    file: &'a Compound,
+    start: &Entry,
+    names: Names,
+) -> Result<impl Iterator<Item = Item> + 'a, Failure> {
+    let itself = match start.kind() {
+        EntryKind::Root => None,
+        _ => Some(Item::itself(file, start.clone(), names)?),
     };
-    let first = show::path(first);
-    Err(Failure::new(format!("{first}{more} there already, nothing is done; --force replaces")))
+    Ok(itself.into_iter().chain(Listing::below(file, start, names, true)?))
+}
+
+/// The bytes to extract, and the files that are in the way.
+fn survey(
+    file: &Compound,
+    start: &Entry,
+    names: Names,
+    to: &Path,
+) -> Result<(u64, Vec<PathBuf>), Failure> {
+    let mut totals = Totals::default();
+    let mut taken = Vec::new();
+    let mut targets = Targets::new(start, to, names);
+    let is_new = fs::symlink_metadata(to).is_err();
+    for item in items(file, start, names)? {
+        totals.add(&item.entry);
+        if !is_new && item.entry.kind() == EntryKind::Stream {
+            let target = targets.of(&item.entry);
+            if fs::symlink_metadata(&target).is_ok() {
+                taken.push(target);
+            }
+        } else {
+            targets.of(&item.entry);
+        }
+    }
+    Ok((totals.bytes, taken))
+}
+
+/// Where each entry of a walk goes.
+struct Targets {
+    names: Names,
+    /// The folder of the storage reached last.
+    folder: PathBuf,
+    /// The storages on the way to it, and the names given out in each.
+    above: Vec<(Option<EntryId>, FileNames)>,
+}
+
+impl Targets {
+    fn new(start: &Entry, to: &Path, names: Names) -> Self {
+        let first = if start.kind() == EntryKind::Root { Some(start.id()) } else { start.parent() };
+        Self { names, folder: to.to_owned(), above: vec![(first, FileNames::default())] }
+    }
+
+    /// Entries come as a walk has them: each storage before its content.
+    fn of(&mut self, entry: &Entry) -> PathBuf {
+        while self.above.len() > 1 && self.above.last().map(|(id, _)| *id) != Some(entry.parent()) {
+            self.above.pop();
+            self.folder.pop();
+        }
+        let (_, given) = self.above.last_mut().expect("the first stays");
+        let name = given.claim(&self.names.units(entry));
+        let target = self.folder.join(&name);
+        if entry.kind() != EntryKind::Stream {
+            self.folder.push(name);
+            self.above.push((Some(entry.id()), FileNames::default()));
+        }
+        target
+    }
 }
 
 /// Makes a folder, or takes one that is there, but not a link to one elsewhere.

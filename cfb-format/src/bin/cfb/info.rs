@@ -106,7 +106,11 @@ impl Info {
             ("streams", format!("{} of {}", show::grouped(self.streams), bytes(self.stream_bytes))),
             (
                 "fragments",
-                format!("{}, {} a stream", show::grouped(self.fragments), self.fragments_per_stream),
+                format!(
+                    "{}, {} a stream",
+                    show::grouped(self.fragments),
+                    self.fragments_per_stream
+                ),
             ),
             ("mini stream", format!("{}, {mini_free} free", bytes(self.mini_stream_bytes))),
             ("metadata", bytes(self.metadata_bytes)),

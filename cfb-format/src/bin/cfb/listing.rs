@@ -1,8 +1,6 @@
 //! What is below an entry, in order, with printable names and paths.
 
-use std::collections::HashMap;
-
-use cfb_format::{Entry, EntryKind};
+use cfb_format::{Entry, EntryId, EntryKind};
 use clap::ValueEnum;
 use uuid::{Uuid, uuid};
 
@@ -71,34 +69,71 @@ pub(crate) struct Item {
     pub(crate) depth: usize,
 }
 
-/// Everything below `start`, each storage before its content.
-///
-/// With `deep` off, the children alone.
-pub(crate) fn below(
-    file: &Compound,
-    start: &Entry,
-    names: Names,
-    deep: bool,
-) -> Result<Vec<Item>, Failure> {
-    let mut places = HashMap::from([(start.id(), (path_of(file, start, names)?, 0))]);
-    let entries = if deep {
-        // The first is `start` itself.
-        file.walk_from(start).doing(|| "cannot walk the file".to_owned())?.skip(1).collect()
-    } else {
-        file.children(start).doing(|| "cannot list a storage".to_owned())?
-    };
-    let mut items = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let parent = entry.parent().and_then(|parent| places.get(&parent));
-        let (path, depth) = parent.expect("a storage comes before its content");
-        let name = escape::shown(&names.units(&entry));
-        let (path, depth) = (format!("{path}/{name}"), depth + 1);
-        if entry.kind() != EntryKind::Stream {
-            places.insert(entry.id(), (path.clone(), depth));
-        }
-        items.push(Item { entry, name, path, depth });
+impl Item {
+    /// The start of a listing, when it is to be a line itself.
+    pub(crate) fn itself(file: &Compound, entry: Entry, names: Names) -> Result<Self, Failure> {
+        let path = path_of(file, &entry, names)?;
+        Ok(Self { name: escape::shown(&names.units(&entry)), path, depth: 0, entry })
     }
-    Ok(items)
+}
+
+/// Everything below an entry, each storage before its content.
+///
+/// Made step by step: a hostile file nests storages a hundred thousand deep,
+/// and then all paths together are many times the file.
+pub(crate) struct Listing<'a> {
+    entries: Box<dyn Iterator<Item = Entry> + 'a>,
+    names: Names,
+    /// Of the item made last.
+    path: String,
+    /// The storages on the way, and how much of `path` is theirs.
+    above: Vec<(EntryId, usize)>,
+}
+
+impl<'a> Listing<'a> {
+    /// Below `start`; with `deep` off, its children alone.
+    pub(crate) fn below(
+        file: &'a Compound,
+        start: &Entry,
+        names: Names,
+        deep: bool,
+    ) -> Result<Self, Failure> {
+        let entries: Box<dyn Iterator<Item = Entry>> = if deep {
+            // The first is `start` itself.
+            Box::new(file.walk_from(start).doing(|| "cannot walk the file".to_owned())?.skip(1))
+        } else {
+            Box::new(children(file, start)?.into_iter())
+        };
+        let path = path_of(file, start, names)?;
+        let above = vec![(start.id(), path.len())];
+        Ok(Self { entries, names, path, above })
+    }
+}
+
+impl Iterator for Listing<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        let entry = self.entries.next()?;
+        while self.above.len() > 1 && self.above.last().map(|&(id, _)| id) != entry.parent() {
+            self.above.pop();
+        }
+        let depth = self.above.len();
+        let &(_, path_len) = self.above.last().expect("the start stays");
+        let name = escape::shown(&self.names.units(&entry));
+        self.path.truncate(path_len);
+        self.path.push('/');
+        self.path.push_str(&name);
+        if entry.kind() != EntryKind::Stream {
+            self.above.push((entry.id(), self.path.len()));
+        }
+        Some(Item { entry, name, path: self.path.clone(), depth })
+    }
+}
+
+/// The entries in a storage, in the order of the format.
+pub(crate) fn children(file: &Compound, storage: &Entry) -> Result<Vec<Entry>, Failure> {
+    file.children(storage).doing(|| "cannot list a storage".to_owned())
 }
 
 /// The printable path of one entry, with a leading slash; empty for the root.
@@ -113,24 +148,21 @@ pub(crate) fn path_of(file: &Compound, entry: &Entry, names: Names) -> Result<St
 }
 
 /// How many streams and storages, and the bytes of the streams together.
+#[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) streams: u64,
     pub(crate) storages: u64,
+    /// A damaged file may claim more than a `u64` holds: then the largest.
     pub(crate) bytes: u64,
 }
 
 impl Totals {
-    /// Over a listing. A damaged file may claim more bytes than a `u64` holds.
-    pub(crate) fn of(items: &[Item]) -> Self {
-        let mut totals = Self { streams: 0, storages: 0, bytes: 0 };
-        for item in items {
-            if item.entry.kind() == EntryKind::Stream {
-                totals.streams += 1;
-                totals.bytes = totals.bytes.saturating_add(item.entry.len());
-            } else {
-                totals.storages += 1;
-            }
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        if entry.kind() == EntryKind::Stream {
+            self.streams += 1;
+            self.bytes = self.bytes.saturating_add(entry.len());
+        } else {
+            self.storages += 1;
         }
-        totals
     }
 }

@@ -4,13 +4,10 @@
 //! given back, whatever the file holds. Names of installer databases may be
 //! given decoded as well.
 
-use cfb_format::{EntryKind, Error};
+use cfb_format::{Entry, EntryKind, Error};
 
-use crate::Compound;
-use crate::escape;
-use crate::failure::{Context, Failure};
-
-type Entry = cfb_format::Entry;
+use crate::failure::Failure;
+use crate::{Compound, escape, listing};
 
 /// The entry at a typed path. `""` and `"/"` are the root.
 pub(crate) fn find(file: &Compound, typed: &str) -> Result<Entry, Failure> {
@@ -41,7 +38,7 @@ fn child(file: &Compound, parent: &Entry, name: &[u16]) -> Result<Option<Entry>,
     if parent.kind() == EntryKind::Stream {
         return Ok(None);
     }
-    let mut children = file.children(parent).doing(|| "cannot list a storage".to_owned())?;
+    let mut children = listing::children(file, parent)?;
     let decoded = String::from_utf16(name).ok();
     let position = children.iter().position(|child| child.name_utf16() == name).or_else(|| {
         children.iter().position(|child| {

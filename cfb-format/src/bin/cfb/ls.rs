@@ -1,14 +1,15 @@
 //! `cfb ls`: the entries of a storage.
 
 use std::io::{self, Write};
+use std::iter;
 use std::path::PathBuf;
 
 use cfb_format::{Entry, EntryKind, Strictness};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::failure::{Failure, print};
-use crate::listing::{self, Item, Msi, Names};
-use crate::{Compound, Outcome, escape, lookup, show};
+use crate::listing::{Item, Listing, Msi, Names};
+use crate::{Outcome, lookup, show};
 
 /// List the entries of a storage
 #[derive(clap::Args)]
@@ -46,29 +47,29 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     // JSON is for programs: paths there are those of the file, and the
     // decoded name is a field of its own.
     let names = if args.json { Names::as_stored() } else { Names::for_file(&file, args.msi) };
-    let items = if start.kind() == EntryKind::Stream {
-        vec![itself(&file, start, names)?]
-    } else {
-        listing::below(&file, &start, names, args.recursive)?
-    };
-    print(|out| {
-        if args.json {
-            let decode = Names::for_file(&file, args.msi);
-            let rows: Vec<Row<'_>> = items.iter().map(|item| Row::of(item, decode)).collect();
-            serde_json::to_writer_pretty(&mut *out, &rows)?;
-            writeln!(out)
-        } else if args.long {
-            long(out, &items, args.recursive)
+    let items = || -> Result<Box<dyn Iterator<Item = Item> + '_>, Failure> {
+        Ok(if start.kind() == EntryKind::Stream {
+            Box::new(iter::once(Item::itself(&file, start.clone(), names)?))
         } else {
-            items.iter().try_for_each(|item| writeln!(out, "{}", label(item, args.recursive)))
-        }
-    })?;
+            Box::new(Listing::below(&file, &start, names, args.recursive)?)
+        })
+    };
+    let mut lines = items()?;
+    if args.json {
+        let decode = Names::for_file(&file, args.msi);
+        print(|out| {
+            let mut json = serde_json::Serializer::pretty(&mut *out);
+            json.collect_seq(lines.map(|item| Row::of(item, decode)))?;
+            writeln!(out)
+        })?;
+    } else if args.long {
+        let width = size_width(lines.map(|item| item.entry));
+        lines = items()?;
+        print(|out| lines.try_for_each(|item| long(out, &item, width, args.recursive)))?;
+    } else {
+        print(|out| lines.try_for_each(|item| writeln!(out, "{}", label(&item, args.recursive))))?;
+    }
     Ok(crate::directory_damage(&file))
-}
-
-fn itself(file: &Compound, entry: Entry, names: Names) -> Result<Item, Failure> {
-    let path = listing::path_of(file, &entry, names)?;
-    Ok(Item { name: escape::shown(&names.units(&entry)), path, depth: 0, entry })
 }
 
 fn label(item: &Item, by_path: bool) -> String {
@@ -77,37 +78,44 @@ fn label(item: &Item, by_path: bool) -> String {
     format!("{text}{slash}")
 }
 
-/// Size, time of last change and name in columns.
-pub(crate) fn long(out: &mut dyn Write, items: &[Item], by_path: bool) -> io::Result<()> {
-    let width = items.iter().map(|item| size(item).len()).max().unwrap_or(0);
-    for item in items {
-        let changed = show::time(item.entry.modified()).unwrap_or_else(|| "-".to_owned());
-        write!(out, "{:>width$}  {changed:<19}  {}", size(item), label(item, by_path))?;
-        if !item.entry.clsid().is_nil() {
-            write!(out, "  {{{}}}", item.entry.clsid())?;
-        }
-        writeln!(out)?;
+/// One line with size, time of last change, name and class.
+pub(crate) fn long(
+    out: &mut dyn Write,
+    item: &Item,
+    width: usize,
+    by_path: bool,
+) -> io::Result<()> {
+    let entry = &item.entry;
+    let changed = show::time(entry.modified()).unwrap_or_else(|| "-".to_owned());
+    write!(out, "{:>width$}  {changed:<19}  {}", size(entry), label(item, by_path))?;
+    if !entry.clsid().is_nil() {
+        write!(out, "  {{{}}}", entry.clsid())?;
     }
-    Ok(())
+    writeln!(out)
 }
 
-fn size(item: &Item) -> String {
-    match item.entry.kind() {
-        EntryKind::Stream => item.entry.len().to_string(),
+/// The width of the column of sizes.
+pub(crate) fn size_width(entries: impl Iterator<Item = Entry>) -> usize {
+    entries.map(|entry| size(&entry).len()).max().unwrap_or(0)
+}
+
+fn size(entry: &Entry) -> String {
+    match entry.kind() {
+        EntryKind::Stream => entry.len().to_string(),
         _ => "-".to_owned(),
     }
 }
 
 /// One entry in JSON.
 #[derive(Serialize)]
-struct Row<'a> {
+struct Row {
     /// As the other verbs take it.
-    path: &'a str,
+    path: String,
     /// With U+FFFD where the units are no valid UTF-16.
     name: String,
     /// All units, where `name` cannot hold them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name_utf16: Option<&'a [u16]>,
+    name_utf16: Option<Vec<u16>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     msi_name: Option<String>,
     kind: &'static str,
@@ -115,36 +123,31 @@ struct Row<'a> {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clsid: Option<String>,
-    #[serde(skip_serializing_if = "is_zero")]
-    state_bits: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_bits: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
 }
 
-impl<'a> Row<'a> {
-    fn of(item: &'a Item, decode: Names) -> Self {
+impl Row {
+    fn of(item: Item, decode: Names) -> Self {
         let entry = &item.entry;
         let units = entry.name_utf16();
         let shown = decode.units(entry);
         let is_stream = entry.kind() == EntryKind::Stream;
         Self {
-            path: if item.path.is_empty() { "/" } else { &item.path },
+            path: item.path,
             name: String::from_utf16_lossy(units),
-            name_utf16: String::from_utf16(units).is_err().then_some(units),
+            name_utf16: String::from_utf16(units).is_err().then(|| units.to_vec()),
             msi_name: (shown != units).then(|| String::from_utf16_lossy(&shown)),
             kind: if is_stream { "stream" } else { "storage" },
             size: is_stream.then(|| entry.len()),
             clsid: (!entry.clsid().is_nil()).then(|| entry.clsid().to_string()),
-            state_bits: entry.state_bits(),
+            state_bits: Some(entry.state_bits()).filter(|&bits| bits != 0),
             created: show::exact_time(entry.created()),
             modified: show::exact_time(entry.modified()),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(bits: &u32) -> bool {
-    *bits == 0
 }

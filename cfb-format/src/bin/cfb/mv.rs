@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     if is_within(&file, &storage, &entry).doing(doing)? {
         return Err(Failure::because(doing(), "it would be inside itself"));
     }
-    let path = format!("{}/{name}", storage.path());
+    let path = format!("{}/{name}", storage.path().trim_end_matches('/'));
     // The entry itself may be there: then only the case of its name changes.
     if let Some(there) = file.entry(path.as_str()).ok().filter(|there| there.id() != entry.id()) {
         if !args.force {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::copying::Copier;
 use crate::failure::{Context, Failure, print};
 use crate::import::{Rules, Survey};
-use crate::listing::{self, Item, Names, Totals};
+use crate::listing::{Listing, Names, Totals};
 use crate::progress::Progress;
 use crate::staged::Staged;
 use crate::{Compound, Outcome, ls, show};
@@ -145,14 +145,17 @@ impl std::fmt::Display for Speed {
 fn list(path: &Path, packed: Speed) -> Result<(), Failure> {
     let started = Instant::now();
     let file = crate::open(path, Strictness::Strict)?;
-    let items = listing::below(&file, &file.root(), Names::as_stored(), true)?;
-    let totals = Totals::of(&items);
-    let bytes = read_all(&file, &items, totals.bytes)?;
+    let root = file.root();
+    let items = || Listing::below(&file, &root, Names::as_stored(), true);
+    let mut totals = Totals::default();
+    let width = ls::size_width(items()?.map(|item| item.entry).inspect(|entry| totals.add(entry)));
+    let bytes = read_all(&file, items()?, totals.bytes)?;
     let read = Speed { bytes, time: started.elapsed() };
 
     let file_bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let mut lines = items()?;
     print(|out| {
-        ls::long(out, &items, true)?;
+        lines.try_for_each(|item| ls::long(out, &item, width, true))?;
         let storages = show::count(totals.storages, "storage");
         let streams = show::count(totals.streams, "stream");
         writeln!(out)?;
@@ -162,10 +165,10 @@ fn list(path: &Path, packed: Speed) -> Result<(), Failure> {
     })
 }
 
-fn read_all(file: &Compound, items: &[Item], total_bytes: u64) -> Result<u64, Failure> {
+fn read_all(file: &Compound, items: Listing<'_>, total_bytes: u64) -> Result<u64, Failure> {
     let mut copier = Copier::new();
     let mut progress = Progress::new("reading back", Some(total_bytes));
-    for item in items.iter().filter(|item| item.entry.kind() == EntryKind::Stream) {
+    for item in items.filter(|item| item.entry.kind() == EntryKind::Stream) {
         let doing = || format!("cannot read {} back", item.path);
         let stream = file.open_stream(&item.entry).doing(doing)?;
         let damage = copier.copy_out(&stream, &mut std::io::sink(), &mut progress).doing(doing)?;

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use cfb_format::{EntryKind, Strictness};
+use cfb_format::{Entry, EntryId, EntryKind, Strictness};
 
 use crate::failure::{Context, Failure};
-use crate::{Outcome, lookup, show};
+use crate::{Compound, Outcome, lookup, show};
 
 /// Remove streams and storages
 #[derive(clap::Args)]
@@ -43,19 +43,32 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     }
 
     // What is named twice, or below another that goes, goes once.
-    let chosen: HashSet<_> = entries.iter().map(|(_, entry)| entry.id()).collect();
-    let mut removed = HashSet::new();
+    let chosen: HashSet<EntryId> = entries.iter().map(|(_, entry)| entry.id()).collect();
+    let mut seen = HashSet::new();
+    let mut to_remove = Vec::new();
     for (path, entry) in entries {
-        let mut above = entry.parent();
-        let mut covered = !removed.insert(entry.id());
-        while let Some(id) = above.filter(|_| !covered) {
-            covered = chosen.contains(&id);
-            above = file.entry(id).doing(doing)?.parent();
+        if seen.insert(entry.id()) && !is_below_any(&file, &entry, &chosen).doing(doing)? {
+            to_remove.push((path, entry));
         }
-        if !covered {
-            file.remove_all(&entry).doing(|| format!("cannot remove {path}"))?;
-        }
+    }
+    for (path, entry) in to_remove {
+        file.remove_all(&entry).doing(|| format!("cannot remove {path}"))?;
     }
     file.flush().doing(doing)?;
     Ok(Outcome::Done)
+}
+
+fn is_below_any(
+    file: &Compound,
+    entry: &Entry,
+    chosen: &HashSet<EntryId>,
+) -> Result<bool, cfb_format::Error> {
+    let mut above = entry.parent();
+    while let Some(id) = above {
+        if chosen.contains(&id) {
+            return Ok(true);
+        }
+        above = file.entry(id)?.parent();
+    }
+    Ok(false)
 }

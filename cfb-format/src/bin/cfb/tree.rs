@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use cfb_format::{EntryKind, Strictness};
 
 use crate::failure::{Failure, print};
-use crate::listing::{self, Item, Msi, Names, Totals};
+use crate::listing::{self, Listing, Msi, Names, Totals};
 use crate::{Outcome, lookup, show};
 
 /// Draw the tree of storages and streams, with sizes
@@ -32,18 +32,25 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     if start.kind() == EntryKind::Stream {
         return Err(Failure::new(format!("{} is a stream", args.path)));
     }
-    let items = listing::below(&file, &start, names, true)?;
-    let totals = Totals::of(&items);
-    let last = last_of_storage(&items);
+    let items = || Listing::below(&file, &start, names, true);
+    let mut totals = Totals::default();
+    let depths: Vec<usize> = items()?
+        .map(|item| {
+            totals.add(&item.entry);
+            item.depth
+        })
+        .collect();
+    let last = last_of_storage(&depths);
     let title = match listing::path_of(&file, &start, names)? {
         path if path.is_empty() => show::path(&args.file),
         path => path,
     };
+    let items = items()?;
     print(|out| {
         writeln!(out, "{title}")?;
         // For each level above the present one: whether its line ends here.
         let mut ended = Vec::new();
-        for (item, &is_last) in items.iter().zip(&last) {
+        for (item, &is_last) in items.zip(&last) {
             ended.truncate(item.depth - 1);
             for &ended in &ended {
                 write!(out, "{}", if ended { "    " } else { "│   " })?;
@@ -66,15 +73,15 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     Ok(crate::directory_damage(&file))
 }
 
-/// Of each item, whether no other follows it in its storage.
-fn last_of_storage(items: &[Item]) -> Vec<bool> {
-    let mut last = vec![false; items.len()];
+/// Of each item, given the depth of all in order, whether no other follows it in its storage.
+fn last_of_storage(depths: &[usize]) -> Vec<bool> {
+    let mut last = vec![false; depths.len()];
     // From the end: whether an item of each depth has been met in the present storage.
     let mut met: Vec<bool> = Vec::new();
-    for (item, last) in items.iter().zip(&mut last).rev() {
-        met.resize(item.depth + 1, false);
-        *last = !met[item.depth];
-        met[item.depth] = true;
+    for (&depth, last) in depths.iter().zip(&mut last).rev() {
+        met.resize(depth + 1, false);
+        *last = !met[depth];
+        met[depth] = true;
     }
     last
 }
