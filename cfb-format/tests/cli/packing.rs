@@ -22,7 +22,7 @@ fn extract_gives_back_the_tree_that_was_packed() {
     let folder = place.fill("in", &files);
     for version in ["3", "4"] {
         let (file, out) =
-            (place.path(&format!("v{version}")), place.path(&format!("out{version}")));
+            (place.path(&format!("new/v{version}")), place.path(&format!("out{version}")));
         let file_text = file.to_str().expect("a readable path");
         let out_text = out.to_str().expect("a readable path");
         let packed = cfb(args("pack", &folder, &[file_text, "--version", version]));

@@ -1,5 +1,6 @@
 //! `cfb pack`: a folder into a new compound file.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ use crate::{Compound, Outcome, ls, show};
 #[command(after_help = "\
 Folders become storages, files become streams. Escapes in file names (%uXXXX) are
 undone, so a folder made by extract becomes the same entries again. Equal folders
-make equal files. The file appears under its name when it is complete.
+make equal files. The file appears under its name when it is complete; folders on
+the way to it are made.
 
 Names have at most 31 UTF-16 units and none of / \\ : !, and two in one folder must
 differ by more than case. Files that break this stop the work, unless --skip.
@@ -72,6 +74,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let rules = Rules { literal_names: args.literal_names, except: Some(&args.file) };
     let survey = Survey::of(&args.folder, rules)?;
 
+    if let Some(parent) = args.file.parent() {
+        fs::create_dir_all(parent).doing(doing)?;
+    }
     let started = Instant::now();
     let staged = Staged::beside(&args.file);
     let version = match args.version {
@@ -152,7 +157,7 @@ fn list(path: &Path, packed: Speed) -> Result<(), Failure> {
     let bytes = read_all(&file, items()?, totals.bytes)?;
     let read = Speed { bytes, time: started.elapsed() };
 
-    let file_bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let file_bytes = fs::metadata(path).map_or(0, |meta| meta.len());
     let mut lines = items()?;
     print(|out| {
         lines.try_for_each(|item| ls::long(out, &item, width, true))?;
