@@ -14,7 +14,6 @@ use crate::finding::{Finding, FindingCode};
 use crate::layout::{DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR};
 use crate::node::Place;
 use crate::state::State;
-use crate::version::Version;
 
 /// Every finding of a file just read, worst first.
 pub(crate) fn verify(state: &State) -> Vec<Finding> {
@@ -118,7 +117,7 @@ fn check_ownership(state: &State, findings: &mut Vec<Finding>) {
             Place::Mini => (&mut minis, state.geometry.mini_bytes(), FindingCode::MiniSectorShared),
         };
         let chain_bytes = found.chain.sector_count().bytes(unit);
-        if chain_bytes >= entry.len_bytes + u64::from(unit) {
+        if chain_bytes >= entry.len_bytes.saturating_add(u64::from(unit)) {
             findings.push(
                 Finding::new(FindingCode::StreamChainLong)
                     .at_entry(slot)
@@ -136,7 +135,7 @@ fn check_ownership(state: &State, findings: &mut Vec<Finding>) {
 
 /// FAT cells in use that nobody claims, and cells that make no sense.
 fn check_cells(state: &State, sectors: &Ledger, findings: &mut Vec<Finding>) {
-    let lock = range_lock(state);
+    let lock = state.range_lock();
     for (sector, &cell) in (0..sectors.total).zip(state.fat().cells()) {
         let id = SectorId::new(sector);
         let marks = matches!(cell, FREE_SECTOR | END_OF_CHAIN | FAT_SECTOR | DIFAT_SECTOR);
@@ -180,15 +179,9 @@ fn check_mini_cells(
     }
 }
 
-/// The range lock sector, when the file reaches it.
-fn range_lock(state: &State) -> Option<u32> {
-    let sector = state.geometry.range_lock_sector();
-    (state.geometry.version == Version::V4 && sector < state.sectors_count()).then_some(sector)
-}
-
 /// No data may lie where Windows locks bytes. [MS-CFB] 2.7
 fn check_range_lock(state: &State, findings: &mut Vec<Finding>) {
-    if let Some(sector) = range_lock(state) {
+    if let Some(sector) = state.range_lock() {
         let cell = state.fat().get(sector).unwrap_or(FREE_SECTOR);
         if cell != END_OF_CHAIN {
             findings.push(

@@ -347,7 +347,6 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
         let last = end.checked_sub(1).map(SectorId::new);
         let holds =
             |chain: &Chain| last.is_some_and(|last| chain.runs().any(|run| run.contains(last)));
-        let lowest = |chain: &Chain| chain.runs().map(|run| run.start().get()).min().unwrap_or(0);
         let fat_chain = Chain::from_runs(
             state.fat_sectors.iter().flatten().map(|&sector| alloc_core::Run::single(sector)),
         );
@@ -366,7 +365,7 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
         };
         let fat = &mut state.make_spaces().fat;
         let count = old.sector_count().get();
-        let Some(new) = fat.allocate_below(count, lowest(&old)) else { break };
+        let Some(new) = fat.allocate_below(count, end) else { break };
         fat.release(&old);
         match kind {
             Kind::Directory => {

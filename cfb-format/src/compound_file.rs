@@ -224,20 +224,23 @@ impl<S: Storage> CompoundFile<S> {
     /// [`Error::NotAStream`] when a storage has the name, [`Error::BadName`],
     /// [`Error::ReadOnly`].
     pub fn create_stream(&self, path: &str) -> Result<Stream<S>, Error> {
-        let stream = {
-            let mut state = self.shared.change_state()?;
-            let (parent, name) = split(&state, path)?;
-            let slot = match state.dir.find(parent, name) {
-                Some(slot) if state.dir.entry(slot).kind != EntryKind::Stream => {
-                    return Err(Error::NotAStream { path: path.to_owned() });
-                }
-                Some(slot) => slot,
-                None => insert(&mut state, parent, EntryKind::Stream, name)?,
-            };
-            Stream::new(Arc::clone(&self.shared), state.node(slot))
-        };
+        let (stream, _) = self.make_stream(path)?;
         stream.set_len(0)?;
         Ok(stream)
+    }
+
+    /// Opens the stream of this path, or creates it; says which.
+    fn make_stream(&self, path: &str) -> Result<(Stream<S>, bool), Error> {
+        let mut state = self.shared.change_state()?;
+        let (parent, name) = split(&state, path)?;
+        let (slot, is_new) = match state.dir.find(parent, name) {
+            Some(slot) if state.dir.entry(slot).kind != EntryKind::Stream => {
+                return Err(Error::NotAStream { path: path.to_owned() });
+            }
+            Some(slot) => (slot, false),
+            None => (insert(&mut state, parent, EntryKind::Stream, name)?, true),
+        };
+        Ok((Stream::new(Arc::clone(&self.shared), state.node(slot)), is_new))
     }
 
     /// Creates a stream where no entry has the name.
@@ -372,10 +375,15 @@ impl<S: Storage> CompoundFile<S> {
     ///
     /// # Errors
     ///
-    /// As [`create_stream`](Self::create_stream) and [`Stream::write_at`].
+    /// As [`create_stream`](Self::create_stream) and [`Stream::write_at`]; the
+    /// stream is as before then, or still not there.
     pub fn write_stream(&self, path: &str, bytes: &[u8]) -> Result<(), Error> {
-        let stream = self.create_stream(path)?;
-        stream.write_at(bytes, 0)
+        let (stream, is_new) = self.make_stream(path)?;
+        let written = stream.replace(bytes);
+        if written.is_err() && is_new {
+            self.remove_stream(stream.entry()?.id())?;
+        }
+        written
     }
 
     /// The whole content of a stream.
@@ -488,11 +496,14 @@ impl<S: Storage> CompoundFile<S> {
     /// As [`flush`](Self::flush), and [`Error::StreamsOpen`] while stream
     /// handles live: they keep the file open, and nothing is lost.
     pub fn into_storage(self) -> Result<S, Error> {
-        self.flush()?;
-        let handles = Arc::strong_count(&self.shared) - 1;
-        Arc::try_unwrap(self.shared)
-            .map(Shared::into_storage)
-            .map_err(|_| Error::StreamsOpen { count: handles.max(1) })
+        // First alone, then the flush: a handle may write until it is dropped.
+        let shared = Arc::try_unwrap(self.shared).map_err(|shared| Error::StreamsOpen {
+            count: Arc::strong_count(&shared).saturating_sub(1).max(1),
+        })?;
+        if shared.writable {
+            commit::flush(&shared)?;
+        }
+        Ok(shared.into_storage())
     }
 
     pub(crate) const fn shared(&self) -> &Arc<Shared<S>> {

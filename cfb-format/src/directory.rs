@@ -65,6 +65,9 @@ pub(crate) struct Directory {
     /// Storages whose tree in the file is broken, and was built anew in memory.
     rebuilt: Vec<u32>,
     entries_count: u32,
+    /// Whether a storage of the damaged file has two entries of one name; the
+    /// index has the first of them.
+    has_duplicates: bool,
 }
 
 impl Directory {
@@ -90,6 +93,7 @@ impl Directory {
             legal: BitSet::default(),
             rebuilt: Vec::new(),
             entries_count: 0,
+            has_duplicates: false,
         }
     }
 
@@ -177,7 +181,7 @@ impl Directory {
         for slot in walk.slots {
             let raw = raws[slot as usize];
             let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| findings.push(f));
-            self.slots[slot as usize] = if let Some(mut entry) = decoded {
+            if let Some(mut entry) = decoded {
                 if entry.kind == EntryKind::Root {
                     entry.kind = EntryKind::Storage;
                     findings.push(Finding::new(FindingCode::RootType).at_entry(slot));
@@ -188,16 +192,16 @@ impl Directory {
                 entry.parent = storage;
                 children.push(slot);
                 self.entries_count += 1;
-                Slot::Entry(entry)
+                self.slots[slot as usize] = Slot::Entry(entry);
             } else {
                 findings.push(Finding::new(FindingCode::DirUnusedReached).at_entry(slot));
                 broken = true;
-                Slot::Kept(Box::new(raw.clone()))
-            };
+            }
         }
         for &slot in &children {
             if self.find_units(storage, self.entry(slot).name.units()).is_some() {
                 findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
+                self.has_duplicates = true;
             } else {
                 self.index_insert(slot);
             }
@@ -362,9 +366,18 @@ impl Directory {
 
     fn index_remove(&mut self, slot: u32) {
         let entry = self.entry(slot);
-        let hash = self.hash(entry.parent, entry.name.units());
-        if let Ok(found) = self.index.find_entry(hash, |&other| other == slot) {
-            found.remove();
+        let (parent, name) = (entry.parent, entry.name.clone());
+        let hash = self.hash(parent, name.units());
+        let Ok(found) = self.index.find_entry(hash, |&other| other == slot) else { return };
+        found.remove();
+        if self.has_duplicates {
+            // Another entry of this name can be found from now on.
+            let twin = self.children(parent).into_iter().find(|&other| {
+                other != slot && name::eq_folded(self.entry(other).name.units(), name.units())
+            });
+            if let Some(twin) = twin {
+                self.index_insert(twin);
+            }
         }
     }
 

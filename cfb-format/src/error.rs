@@ -137,7 +137,9 @@ pub enum Corruption {
         sector_shift: u16,
     },
     /// The directory cannot be found. 2.6
-    #[error("the directory should start at sector {start:#x} of {sectors_count}")]
+    #[error(
+        "no directory at sector {start:#x}, where the header has it; {sectors_count} sectors in all"
+    )]
     NoDirectory {
         /// The header's first directory sector.
         start: u32,
@@ -151,7 +153,7 @@ pub enum Corruption {
         found: u8,
     },
     /// A chain leaves the file. 2.3
-    #[error("the chain goes from sector {from:?} to {to:#x}, past the last of {sectors_count}")]
+    #[error("the chain {} sector {to:#x}, past the last of {sectors_count}", way(*.from))]
     OutOfRange {
         /// The sector whose cell has the link; `None` for a chain's start.
         from: Option<u32>,
@@ -188,6 +190,11 @@ pub enum Corruption {
         /// The sector.
         sector: u32,
     },
+}
+
+/// How a chain comes to a sector.
+fn way(from: Option<u32>) -> String {
+    from.map_or_else(|| "starts at".to_owned(), |from| format!("goes from sector {from} to"))
 }
 
 impl From<Error> for io::Error {

@@ -138,7 +138,8 @@ impl Header {
                 sector_shift = shift;
             }
         }
-        let mut mini_shift = raw.mini_sector_shift.get();
+        // No other size was ever seen, so another number is a damaged one.
+        let mini_shift = raw.mini_sector_shift.get();
         if mini_shift != MINI_SECTOR_SHIFT {
             findings.push(
                 Finding::new(FindingCode::HeaderMiniSectorShift)
@@ -146,9 +147,6 @@ impl Header {
                     .found(mini_shift)
                     .expected(MINI_SECTOR_SHIFT),
             );
-            if !(2..=sector_shift).contains(&mini_shift) {
-                mini_shift = MINI_SECTOR_SHIFT;
-            }
         }
         let mut cutoff = raw.mini_stream_cutoff.get();
         if cutoff != MINI_STREAM_CUTOFF {
@@ -162,7 +160,7 @@ impl Header {
                 cutoff = MINI_STREAM_CUTOFF;
             }
         }
-        Ok(Geometry::odd(version, sector_shift, mini_shift, cutoff))
+        Ok(Geometry::odd(version, sector_shift, cutoff))
     }
 
     /// The header's 512 bytes. [MS-CFB] 2.2
@@ -174,7 +172,7 @@ impl Header {
             major_version: U16::new(geometry.version.number()),
             byte_order: U16::new(BYTE_ORDER),
             sector_shift: U16::new(geometry.sector_shift()),
-            mini_sector_shift: U16::new(geometry.mini_shift()),
+            mini_sector_shift: U16::new(MINI_SECTOR_SHIFT),
             reserved: [0; 6],
             dir_sectors_count: U32::new(self.dir_sectors_count),
             fat_sectors_count: U32::new(self.fat_sectors_count),

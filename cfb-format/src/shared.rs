@@ -61,7 +61,29 @@ impl<S: Storage> Shared<S> {
         }
         let mut state = self.write_state();
         state.make_spaces();
+        self.part_mini_stream(&mut state)?;
         Ok(state)
+    }
+
+    /// Copies the mini stream of a damaged file to sectors of its own, where
+    /// it shares some: a write to a small stream would change something else.
+    fn part_mini_stream(&self, state: &mut State) -> Result<(), Error> {
+        let Some(new) = state.part_mini_stream()? else { return Ok(()) };
+        let old = self.mini_stream.read().expect("not poisoned").clone();
+        let sector_bytes = self.geometry.sector_bytes();
+        let mut sector = vec![0; sector_bytes as usize];
+        for at in 0..u64::from(old.sector_count().get()) {
+            let offset = at * u64::from(sector_bytes);
+            let copied = self
+                .read_chain(Place::Regular, &old, offset, &mut sector)
+                .and_then(|()| self.write_chain(Place::Regular, &new, offset, &sector));
+            if let Err(error) = copied {
+                state.release(Place::Regular, &new);
+                return Err(error);
+            }
+        }
+        state.move_mini_stream(new);
+        Ok(())
     }
 
     /// The state, unless a panic happened while it was held: for `Drop`.

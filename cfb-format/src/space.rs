@@ -33,11 +33,13 @@ pub(crate) struct Space {
 
 impl Space {
     /// A space of `total` sectors. `claims` are the runs of every chain; a
-    /// sector is free when the table says so and nobody claims it, or when
-    /// the table does not cover it.
+    /// sector is free when nobody claims it and the table says so, or does not
+    /// cover it, or the sector is not before `end`: there cells describe
+    /// nothing that exists.
     pub(crate) fn new(
         mut table: Table,
         total: u32,
+        end: u32,
         limit: u32,
         pinned: Option<u32>,
         claims: impl Iterator<Item = Run>,
@@ -57,14 +59,15 @@ impl Space {
                 claimed.insert_run(single);
             }
         }
-        // Cells past the end describe nothing that exists.
         let cells_count = u32::try_from(table.cells().len()).expect("cells are numbered by u32");
-        for sector in total..cells_count {
-            table.set(sector, FREE_SECTOR);
+        for sector in end.min(total)..cells_count {
+            if sector >= total || !claimed.contains(SectorId::new(sector)) {
+                table.set(sector, FREE_SECTOR);
+            }
         }
         let mut map = FreeMap::full(SectorCount::new(total));
         let mut free = None::<(u32, u32)>;
-        let mut give = |map: &mut FreeMap, (start, end): (u32, u32)| {
+        let give = |map: &mut FreeMap, (start, end): (u32, u32)| {
             map.release(Run::new(SectorId::new(start), SectorCount::new(end - start)));
         };
         for sector in 0..total {

@@ -32,7 +32,7 @@ pub(crate) fn chain_in(cells: &[u32], start: u32) -> (Chain, Option<Corruption>)
     let sectors_count = u32::try_from(cells.len()).expect("cells are numbered by u32");
     match chain_from(cells, SectorId::new(start), SectorCount::new(sectors_count), RULES) {
         Ok(chain) => (chain, None),
-        Err((chain, error)) => {
+        Err((mut chain, error)) => {
             let fault = match error {
                 LinkError::OutOfRange { to, .. } => Corruption::OutOfRange {
                     from: chain.last().map(SectorId::get),
@@ -40,6 +40,11 @@ pub(crate) fn chain_in(cells: &[u32], start: u32) -> (Chain, Option<Corruption>)
                     sectors_count,
                 },
                 LinkError::NotInAChain { at, found } => {
+                    // The cell of a chain's last sector says only that
+                    // nothing comes behind; writers have left it free.
+                    if !matches!(found, FAT_SECTOR | DIFAT_SECTOR) {
+                        chain.push(Run::single(at));
+                    }
                     Corruption::NotInAChain { sector: at.get(), found }
                 }
                 LinkError::Cycle { at }
@@ -94,6 +99,8 @@ pub(crate) struct Found {
     pub(crate) intact: u64,
     /// Why not all of them.
     pub(crate) damage: Option<Corruption>,
+    /// Whether the chain does not end as it should, be it with all bytes.
+    pub(crate) broken: bool,
 }
 
 /// See the module.
@@ -196,6 +203,13 @@ impl State {
         }
     }
 
+    /// The range lock sector, when the file reaches it. [MS-CFB] 2.7
+    pub(crate) fn range_lock(&self) -> Option<u32> {
+        let sector = self.geometry.range_lock_sector();
+        let reached = sector < self.sectors_count();
+        (self.geometry.version == Version::V4 && reached).then_some(sector)
+    }
+
     fn mini_sectors_count(&self) -> u32 {
         let sectors = self.mini_stream.read().expect("not poisoned").sector_count().get();
         sectors.saturating_mul(self.geometry.minis_per_sector())
@@ -212,13 +226,15 @@ impl State {
             (Place::Regular, self.fat().cells(), limit, self.geometry.sector_bytes())
         };
         if entry.len_bytes == 0 {
-            return Found { place, chain: Chain::default(), intact: 0, damage: None };
+            let chain = Chain::default();
+            return Found { place, chain, intact: 0, damage: None, broken: false };
         }
         let cells = &cells[..cells.len().min(limit as usize)];
         let (chain, broken) = chain_in(cells, entry.start_sector);
         let chain_bytes = chain.sector_count().bytes(unit);
         let mut intact = chain_bytes.min(entry.len_bytes);
         let mut damage = None;
+        let is_broken = broken.is_some();
         if intact < entry.len_bytes {
             damage = Some(
                 broken
@@ -231,7 +247,8 @@ impl State {
             intact = end;
             damage = Some(Corruption::FileEnds { sector: self.file_sectors - 1 });
         }
-        Found { place, chain, intact, damage }
+        let broken = is_broken || damage.is_some();
+        Found { place, chain, intact, damage, broken }
     }
 
     /// Where in a stream the end of the file falls, if the file's last sector
@@ -298,7 +315,7 @@ impl State {
                     continue;
                 }
                 let found = self.find_stream(slot);
-                if found.damage.is_some() {
+                if found.broken {
                     cuts.push((found.place, slot, found.chain.last()));
                 }
                 match found.place {
@@ -308,6 +325,8 @@ impl State {
             }
             regular.push(self.mini_stream.read().expect("not poisoned").clone());
             let mini_total = self.mini_sectors_count();
+            let mini_len = self.dir.entry(ROOT).len_bytes;
+            let mini_end = u32::try_from(self.geometry.minis_for(mini_len)).unwrap_or(u32::MAX);
             let claims = regular.iter().flat_map(Chain::runs).chain(self.metadata_runs());
             let claims: Vec<Run> = claims.collect();
             let placeholder =
@@ -322,6 +341,7 @@ impl State {
             let mut fat = Space::new(
                 fat,
                 self.file_sectors,
+                self.file_sectors,
                 geometry.max_sectors().max(self.file_sectors),
                 pinned,
                 claims.into_iter(),
@@ -329,13 +349,7 @@ impl State {
             let mini_limit = MAX_REGULAR_SECTOR;
             let mini_runs: Vec<Run> = mini.iter().flat_map(Chain::runs).collect();
             let mut mini =
-                Space::new(mini_fat, mini_total, mini_limit, None, mini_runs.into_iter());
-            for sector in self.fat_sectors.iter().flatten() {
-                fat.mark(*sector, FAT_SECTOR);
-            }
-            for sector in &self.difat_sectors {
-                fat.mark(*sector, DIFAT_SECTOR);
-            }
+                Space::new(mini_fat, mini_total, mini_end, mini_limit, None, mini_runs.into_iter());
             for (place, slot, last) in cuts {
                 match (last, place) {
                     (Some(last), Place::Regular) => fat.table.set(last.get(), END_OF_CHAIN),
@@ -344,19 +358,76 @@ impl State {
                 }
             }
             self.dir.write_rebuilt();
-            // Chains that lead the metadata end where they were cut as well.
-            for chain in [&self.dir_chain, &self.mini_fat_chain] {
-                if let Some(last) = chain.last() {
-                    fat.table.set(last.get(), END_OF_CHAIN);
-                }
-            }
-            if let Some(last) = self.mini_stream.read().expect("not poisoned").last() {
-                fat.table.set(last.get(), END_OF_CHAIN);
-            }
             let spaces = Spaces { fat, mini, mini_window: Window::doubling() };
             self.sectors = Sectors::Spaces(Box::new(spaces));
+            self.part_metadata();
         }
         self.spaces().expect("just made")
+    }
+
+    /// Gives metadata that shares sectors with something else in a damaged
+    /// file sectors of its own: it is in memory, so it can be written anywhere.
+    ///
+    /// Where the limit of the file is reached, it stays where it is.
+    fn part_metadata(&mut self) {
+        let Sectors::Spaces(spaces) = &mut self.sectors else { unreachable!("made before") };
+        let fat = &mut spaces.fat;
+        for place in &mut self.fat_sectors {
+            if let Some(sector) = *place
+                && fat.is_shared(Run::single(sector))
+            {
+                fat.release(&Chain::from_runs([Run::single(sector)]));
+                *place = None;
+            }
+        }
+        let difat = Chain::from_runs(self.difat_sectors.iter().map(|&s| Run::single(s)));
+        if fat.has_shared(&difat) {
+            fat.release(&difat);
+            self.difat_sectors.clear();
+            self.difat_changed = true;
+        }
+        for (chain, is_directory) in
+            [(&mut self.dir_chain, true), (&mut self.mini_fat_chain, false)]
+        {
+            if fat.has_shared(chain)
+                && let Ok(new) = fat.allocate(chain.sector_count().get())
+            {
+                fat.release(chain);
+                *chain = new;
+                if is_directory {
+                    self.dir.touch_all();
+                } else {
+                    spaces.mini.table.touch_all();
+                }
+            }
+            // Where the chain broke in the file, it ends.
+            fat.table.link(None, chain.runs());
+        }
+        fat.table.link(None, self.mini_stream.read().expect("not poisoned").runs());
+        for sector in self.fat_sectors.iter().flatten() {
+            fat.mark(*sector, FAT_SECTOR);
+        }
+        for sector in &self.difat_sectors {
+            fat.mark(*sector, DIFAT_SECTOR);
+        }
+    }
+
+    /// Sectors of its own for a mini stream that shares some in a damaged
+    /// file; its bytes have to be copied before
+    /// [`move_mini_stream`](Self::move_mini_stream).
+    pub(crate) fn part_mini_stream(&mut self) -> Result<Option<Chain>, Error> {
+        let mini_stream = Arc::clone(&self.mini_stream);
+        let chain = mini_stream.read().expect("not poisoned");
+        let spaces = self.make_spaces();
+        if !spaces.fat.has_shared(&chain) {
+            return Ok(None);
+        }
+        spaces.fat.allocate(chain.sector_count().get()).map(Some)
+    }
+
+    pub(crate) fn move_mini_stream(&mut self, new: Chain) {
+        let old = std::mem::replace(&mut *self.mini_stream.write().expect("not poisoned"), new);
+        self.release(Place::Regular, &old);
     }
 
     /// The spaces, once something was changed.

@@ -205,6 +205,12 @@ impl<S: Storage> Stream<S> {
         self.change(len_bytes, len_bytes, &[], Keep::Exactly)
     }
 
+    /// Replaces the whole content: either all of it is there afterwards, or the
+    /// old content still is.
+    pub(crate) fn replace(&self, bytes: &[u8]) -> Result<(), Error> {
+        self.change(bytes.len() as u64, 0, bytes, Keep::Nothing)
+    }
+
     /// Takes the sectors for a stream of `len_bytes`, in one run where there is
     /// one, before its first byte is written. They count for nothing until
     /// they are written to.
@@ -247,6 +253,7 @@ impl<S: Storage> Stream<S> {
             return Ok(());
         }
         if let Some(damage) = &body.damage
+            && keep != Keep::Nothing
             && (new_len > body.intact.max(old_len) || offset + bytes.len() as u64 > body.intact)
         {
             return Err(damage.clone().into());
@@ -267,14 +274,16 @@ impl<S: Storage> Stream<S> {
             body.window = new_window(place);
         }
         // What a damaged stream has lost gets no sectors.
-        let held = if body.damage.is_some() { new_len.min(body.intact) } else { new_len };
-        let moves = body.place != place || state.has_shared(body.place, &body.chain);
+        let damaged = body.damage.is_some() && keep != Keep::Nothing;
+        let held = if damaged { new_len.min(body.intact) } else { new_len };
+        let replaces = keep == Keep::Nothing && !body.chain.is_empty();
+        let moves = replaces || body.place != place || state.has_shared(body.place, &body.chain);
         if moves {
             let mut chain = Chain::default();
             state.extend(place, &mut chain, &mut Window::none(), held)?;
             state.trim(body.place, &mut body.window);
             drop(state);
-            let kept = old_len.min(held);
+            let kept = if replaces { 0 } else { old_len.min(held) };
             let copied = self
                 .copy_bytes(&body, place, &chain, kept)
                 .and_then(|()| self.fill(place, &chain, old_len, offset, bytes));
@@ -300,7 +309,7 @@ impl<S: Storage> Stream<S> {
             self.fill(place, &body.chain, old_len, offset, bytes)?;
         }
         body.private = true;
-        if new_len <= body.intact {
+        if keep == Keep::Nothing || new_len <= body.intact {
             body.damage = None;
         }
         self.node.set_len(new_len);
@@ -396,6 +405,8 @@ enum Keep {
     Longer,
     /// It is cut.
     Exactly,
+    /// It is cut, and no byte of the old content stays.
+    Nothing,
 }
 
 fn new_window(place: Place) -> Window {
@@ -474,14 +485,12 @@ impl<S: Storage> BufRead for Stream<S> {
         Ok(self.buffered())
     }
 
-    /// # Panics
-    ///
-    /// When `count` is more than the last [`fill_buf`](BufRead::fill_buf) gave.
+    /// Moves on by `count` bytes, at most to the end of what the last
+    /// [`fill_buf`](BufRead::fill_buf) gave.
     fn consume(&mut self, count: usize) {
         let end = self.buffer_start + self.buffer.len() as u64;
-        let position = self.position + count as u64;
-        assert!(position <= end.max(self.position), "consumed {count} bytes, more than buffered");
-        self.position = position;
+        let position = self.position.saturating_add(count as u64);
+        self.position = position.min(end.max(self.position));
     }
 }
 

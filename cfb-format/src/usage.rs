@@ -26,7 +26,7 @@ pub struct Usage {
     pub free_sectors: u32,
     /// Runs of free sectors.
     pub free_runs: u32,
-    /// Sectors of FAT, DIFAT, MiniFAT and directory.
+    /// Sectors of FAT, DIFAT, MiniFAT, directory and range lock.
     pub metadata_sectors: u32,
     /// Sectors of the mini stream.
     pub mini_stream_sectors: u32,
@@ -98,6 +98,11 @@ impl Usage {
             usage.free_runs += u32::from(free && !before_is_free);
             before_is_free = free;
         }
+        // The range lock sector belongs to the format.
+        let locked = state
+            .range_lock()
+            .is_some_and(|sector| state.fat().get(sector).is_some_and(|cell| cell != FREE_SECTOR));
+        usage.metadata_sectors += u32::from(locked);
         let mini_stream = state.mini_stream.read().expect("not poisoned");
         usage.mini_stream_sectors = mini_stream.sector_count().get();
         usage.unowned_sectors = usage

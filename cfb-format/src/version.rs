@@ -68,26 +68,19 @@ impl fmt::Display for Version {
 pub(crate) struct Geometry {
     pub(crate) version: Version,
     sector_shift: u16,
-    mini_shift: u16,
     /// Streams shorter than this, in bytes, live in the mini stream.
     pub(crate) mini_cutoff: u32,
 }
 
 impl Geometry {
     pub(crate) const fn new(version: Version) -> Self {
-        Self {
-            version,
-            sector_shift: version.sector_shift(),
-            mini_shift: MINI_SECTOR_SHIFT,
-            mini_cutoff: MINI_STREAM_CUTOFF,
-        }
+        Self { version, sector_shift: version.sector_shift(), mini_cutoff: MINI_STREAM_CUTOFF }
     }
 
     /// For a header that disagrees with its version.
-    pub(crate) fn odd(version: Version, sector_shift: u16, mini_shift: u16, cutoff: u32) -> Self {
+    pub(crate) fn odd(version: Version, sector_shift: u16, cutoff: u32) -> Self {
         assert!((7..=16).contains(&sector_shift), "a sector shift of {sector_shift}");
-        assert!(mini_shift <= sector_shift, "mini sectors larger than sectors");
-        Self { version, sector_shift, mini_shift, mini_cutoff: cutoff }
+        Self { version, sector_shift, mini_cutoff: cutoff }
     }
 
     pub(crate) const fn sector_bytes(self) -> u32 {
@@ -98,17 +91,14 @@ impl Geometry {
         self.sector_shift
     }
 
-    pub(crate) const fn mini_shift(self) -> u16 {
-        self.mini_shift
-    }
-
+    #[expect(clippy::unused_self, reason = "a size of the file like the others")]
     pub(crate) const fn mini_bytes(self) -> u32 {
-        1 << self.mini_shift
+        1 << MINI_SECTOR_SHIFT
     }
 
     /// Mini sectors in a sector of the mini stream.
     pub(crate) const fn minis_per_sector(self) -> u32 {
-        1 << (self.sector_shift - self.mini_shift)
+        1 << (self.sector_shift - MINI_SECTOR_SHIFT)
     }
 
     /// Cells in a sector of the FAT, MiniFAT or (less one link) DIFAT.
