@@ -113,7 +113,7 @@ impl<S: Storage> CompoundFile<S> {
                 from: state.dir.id(slot),
                 path: state.dir.path(slot),
                 kind: entry.kind,
-                name: entry.name.clone(),
+                name: entry.name,
                 extra: entry.extra(),
                 parent,
             });

@@ -183,7 +183,7 @@ fn decode_name(raw: &RawDirEntry, tell: &mut dyn FnMut(bool, FindingCode)) -> Na
     for (unit, field) in units.iter_mut().zip(&raw.name) {
         *unit = field.get();
     }
-    let possible = len_bytes % 2 == 0 && (2..=64).contains(&len_bytes);
+    let possible = len_bytes.is_multiple_of(2) && (2..=64).contains(&len_bytes);
     tell(!possible && len_bytes != 0, FindingCode::EntryNameLength);
     let mut end = usize::from(len_bytes.min(64)).div_ceil(2);
     if end > 0 && units[end - 1] == 0 {

@@ -366,7 +366,7 @@ impl Directory {
 
     fn index_remove(&mut self, slot: u32) {
         let entry = self.entry(slot);
-        let (parent, name) = (entry.parent, entry.name.clone());
+        let (parent, name) = (entry.parent, entry.name);
         let hash = self.hash(parent, name.units());
         let Ok(found) = self.index.find_entry(hash, |&other| other == slot) else { return };
         found.remove();

@@ -112,10 +112,8 @@ impl Header {
     fn geometry(raw: &RawHeader, findings: &mut Vec<Finding>) -> Result<Geometry, Corruption> {
         let (major, shift) = (raw.major_version.get(), raw.sector_shift.get());
         let version = match (major, shift) {
-            (3, _) => Version::V3,
-            (4, _) => Version::V4,
-            (_, 9) => Version::V3,
-            (_, 12) => Version::V4,
+            (3, _) | (..=2 | 5.., 9) => Version::V3,
+            (4, _) | (..=2 | 5.., 12) => Version::V4,
             _ => return Err(Corruption::Version { found: major, sector_shift: shift }),
         };
         if major != version.number() {

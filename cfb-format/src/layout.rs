@@ -38,8 +38,6 @@ pub(crate) const END_OF_CHAIN: u32 = 0xFFFF_FFFE;
 pub(crate) const FREE_SECTOR: u32 = 0xFFFF_FFFF;
 /// No sibling, no child. 2.6.1
 pub(crate) const NO_STREAM: u32 = 0xFFFF_FFFF;
-/// The largest number that is a directory slot. 2.6.1
-pub(crate) const MAX_REGULAR_SLOT: u32 = 0xFFFF_FFFA;
 
 /// First byte of the range that Windows locks: no stream data may lie in the
 /// sector that holds it. 2.7

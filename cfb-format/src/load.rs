@@ -89,7 +89,8 @@ pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
         findings.push(Finding::new(FindingCode::FilePartialSector).at_byte(len));
     }
     if sector_bytes > HEADER_BYTES as u64 {
-        let rest = reader.head.get(HEADER_BYTES..reader.head.len().min(sector_bytes as usize));
+        let rest =
+            reader.head.get(HEADER_BYTES..reader.head.len().min(geometry.sector_bytes() as usize));
         if rest.is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
             findings.push(Finding::new(FindingCode::HeaderPadding).at_byte(HEADER_BYTES as u64));
         }
@@ -126,53 +127,9 @@ pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
     let dir = Directory::decode(&bytes, geometry, &mut findings)?;
     drop(bytes);
 
-    let (mini_fat_chain, mini_fat) = if is_absent(header.first_mini_fat_sector) {
-        (Chain::default(), Table::new(Vec::new(), geometry.cells_per_sector()))
-    } else {
-        let (chain, broken) = walk(header.first_mini_fat_sector);
-        // A start of zero with a count of zero is how some writers say "none".
-        let none = header.mini_fat_sectors_count == 0 && dir.entry(ROOT).len_bytes == 0;
-        if none {
-            (Chain::default(), Table::new(Vec::new(), geometry.cells_per_sector()))
-        } else {
-            if let Some(fault) = broken {
-                findings.push(at_fault(Finding::new(FindingCode::MiniFatChain), &fault));
-            }
-            let bytes = reader.read_runs(geometry, chain.runs(), "reading the MiniFAT")?;
-            let mut cells = Vec::with_capacity(bytes.len() / 4);
-            decode_cells(&bytes, &mut cells);
-            (chain, Table::new(cells, geometry.cells_per_sector()))
-        }
-    };
-    count_finding(
-        &mut findings,
-        FindingCode::HeaderMiniFatSectors,
-        0x40,
-        header.mini_fat_sectors_count,
-        mini_fat_chain.sector_count().get(),
-    );
-
-    let root = dir.entry(ROOT);
-    let mini_stream = if root.len_bytes == 0 {
-        if !is_absent(root.start_sector) {
-            findings.push(Finding::new(FindingCode::RootStart).at_entry(ROOT));
-        }
-        Chain::default()
-    } else {
-        if root.len_bytes % u64::from(geometry.mini_bytes()) != 0 {
-            findings.push(Finding::new(FindingCode::RootLen).at_entry(ROOT).found(root.len_bytes));
-        }
-        let (chain, _) = walk(root.start_sector);
-        let have = u64::from(chain.sector_count().get()) * sector_bytes;
-        if have < root.len_bytes {
-            let finding = Finding::new(FindingCode::MiniStreamShort).at_entry(ROOT);
-            findings.push(finding.found(have).expected(root.len_bytes));
-        } else if have >= root.len_bytes + sector_bytes {
-            let finding = Finding::new(FindingCode::MiniStreamLong).at_entry(ROOT);
-            findings.push(finding.found(have).expected(root.len_bytes));
-        }
-        chain
-    };
+    let (mini_fat_chain, mini_fat) =
+        read_mini_fat(&reader, geometry, &header, &dir, &walk, &mut findings)?;
+    let mini_stream = find_mini_stream(geometry, &dir, &walk, &mut findings);
 
     Ok(State::loaded(crate::state::Loaded {
         geometry,
@@ -189,6 +146,68 @@ pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
         mini_stream,
         findings,
     }))
+}
+
+/// A walk along a chain of the FAT from its start.
+type WalkFat<'a> = dyn Fn(u32) -> (Chain, Option<Corruption>) + 'a;
+
+/// Reads the MiniFAT, as far as its chain goes. [MS-CFB] 2.4
+fn read_mini_fat<S: Storage>(
+    reader: &Reader<'_, S>,
+    geometry: Geometry,
+    header: &Header,
+    dir: &Directory,
+    walk: &WalkFat<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<(Chain, Table), Error> {
+    // A start of zero with a count of zero is how some writers say "none".
+    let none = header.mini_fat_sectors_count == 0 && dir.entry(ROOT).len_bytes == 0;
+    let (chain, broken) = if none || is_absent(header.first_mini_fat_sector) {
+        (Chain::default(), None)
+    } else {
+        walk(header.first_mini_fat_sector)
+    };
+    if let Some(fault) = broken {
+        findings.push(at_fault(Finding::new(FindingCode::MiniFatChain), &fault));
+    }
+    let bytes = reader.read_runs(geometry, chain.runs(), "reading the MiniFAT")?;
+    let mut cells = Vec::with_capacity(bytes.len() / 4);
+    decode_cells(&bytes, &mut cells);
+    let (found, expected) = (header.mini_fat_sectors_count, chain.sector_count().get());
+    count_finding(findings, FindingCode::HeaderMiniFatSectors, 0x40, found, expected);
+    Ok((chain, Table::new(cells, geometry.cells_per_sector())))
+}
+
+/// The chain of the mini stream, as far as it goes. [MS-CFB] 2.6.2
+fn find_mini_stream(
+    geometry: Geometry,
+    dir: &Directory,
+    walk: &WalkFat<'_>,
+    findings: &mut Vec<Finding>,
+) -> Chain {
+    let root = dir.entry(ROOT);
+    if root.len_bytes == 0 {
+        if !is_absent(root.start_sector) {
+            findings.push(Finding::new(FindingCode::RootStart).at_entry(ROOT));
+        }
+        return Chain::default();
+    }
+    if !root.len_bytes.is_multiple_of(u64::from(geometry.mini_bytes())) {
+        findings.push(Finding::new(FindingCode::RootLen).at_entry(ROOT).found(root.len_bytes));
+    }
+    let (chain, _) = walk(root.start_sector);
+    let have = chain.sector_count().bytes(geometry.sector_bytes());
+    let code = if have < root.len_bytes {
+        Some(FindingCode::MiniStreamShort)
+    } else if have >= root.len_bytes.saturating_add(geometry.sector_bytes().into()) {
+        Some(FindingCode::MiniStreamLong)
+    } else {
+        None
+    };
+    findings.extend(
+        code.map(|code| Finding::new(code).at_entry(ROOT).found(have).expected(root.len_bytes)),
+    );
+    chain
 }
 
 /// Marks that say "nothing here" in a start field.
@@ -255,7 +274,7 @@ fn read_difat<S: Storage>(
             && fat.sectors.len() >= header.fat_sectors_count as usize
     };
     while next < file_sectors {
-        let run = Run::new(SectorId::new(next), SectorCount::new(1));
+        let run = Run::single(SectorId::new(next));
         if seen.contains(run.start()) || (next == 0 && complete(&fat, &difat)) {
             break;
         }
@@ -322,12 +341,13 @@ impl FatPlaces {
         for &entry in entries {
             let within = self.sectors.len() < promised as usize;
             let sector = SectorId::new(entry);
-            if entry < self.file_sectors && !self.seen.contains(sector) {
-                if within || self.sectors.len() < self.enough {
-                    self.seen.insert_run(Run::new(sector, SectorCount::new(1)));
-                    self.sectors.push(Some(sector));
-                    continue;
-                }
+            if entry < self.file_sectors
+                && !self.seen.contains(sector)
+                && (within || self.sectors.len() < self.enough)
+            {
+                self.seen.insert_run(Run::single(sector));
+                self.sectors.push(Some(sector));
+                continue;
             }
             if within {
                 let code = if entry < self.file_sectors {
@@ -401,13 +421,13 @@ fn read_fat<S: Storage>(
 fn check_marks(fat: &Table, places: &Places, file_sectors: u32, findings: &mut Vec<Finding>) {
     let mut own = SectorSet::new(SectorCount::new(file_sectors));
     for sector in places.fat.iter().flatten() {
-        own.insert_run(Run::new(*sector, SectorCount::new(1)));
+        own.insert_run(Run::single(*sector));
         if fat.get(sector.get()) != Some(FAT_SECTOR) {
             findings.push(Finding::new(FindingCode::FatNotMarked).at_sector(sector.get()));
         }
     }
     for sector in &places.difat {
-        own.insert_run(Run::new(*sector, SectorCount::new(1)));
+        own.insert_run(Run::single(*sector));
         if fat.get(sector.get()) != Some(DIFAT_SECTOR) {
             findings.push(Finding::new(FindingCode::DifatNotMarked).at_sector(sector.get()));
         }

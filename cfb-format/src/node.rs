@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloc_core::{Chain, Window};
 
-use crate::error::Corruption;
+use crate::error::{Corruption, Error};
 use crate::state::Found;
 
 /// Where a stream's bytes lie.
@@ -48,6 +48,15 @@ pub(crate) struct Body {
     pub(crate) changed: bool,
     /// Whether the sectors are known to be nobody else's.
     pub(crate) private: bool,
+}
+
+impl Body {
+    /// # Errors
+    ///
+    /// [`Error::Stale`] when the entry was removed.
+    pub(crate) fn live(&self) -> Result<(), Error> {
+        if self.removed { Err(Error::Stale) } else { Ok(()) }
+    }
 }
 
 impl Node {

@@ -13,8 +13,8 @@ use crate::storage::Storage;
 use crate::version::Geometry;
 use crate::write_behind::WriteBehind;
 
-/// Zeros are written in pieces of this many bytes.
-const ZEROS_BYTES: u64 = 64 * 1024;
+/// Zeros are written in pieces of at most this length.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// See the module.
 pub(crate) struct Shared<S: Storage> {
@@ -180,14 +180,13 @@ impl<S: Storage> Shared<S> {
         mut at: u64,
         end: u64,
     ) -> Result<(), Error> {
-        const ZEROS: [u8; ZEROS_BYTES as usize] = [0; ZEROS_BYTES as usize];
         while at < end {
             let (to, len) = self.piece(place, chain, at, end);
             if to >= self.physical_end() {
                 at += len;
                 continue;
             }
-            let len = len.min(ZEROS_BYTES);
+            let len = len.min(ZEROS.len() as u64);
             let zeros = &ZEROS[..usize::try_from(len).expect("at most 64 KiB")];
             self.pending.write(self.storage(), zeros, to).doing("clearing stream data", to)?;
             self.physical_end.fetch_max(to + len, Ordering::AcqRel);

@@ -290,11 +290,6 @@ impl Space {
         self.table.set(sector.get(), mark);
     }
 
-    /// Sectors to be freed by the next save.
-    pub(crate) fn deferred_count(&self) -> u32 {
-        self.changes.deferred_count().get()
-    }
-
     /// The file has been saved: what it no longer uses becomes free.
     pub(crate) fn saved(&mut self) {
         self.changes.commit(&mut self.alloc);
@@ -312,7 +307,8 @@ impl Space {
         self.alloc.shrink(SectorCount::new(end)).expect("only free sectors are cut off");
     }
 
-    /// Checks the allocator against the table: for tests.
+    /// Checks the allocator against the table.
+    #[cfg(test)]
     pub(crate) fn verify(&self) -> Result<(), String> {
         self.alloc.verify().map_err(|error| error.to_string())?;
         let map = self.alloc.map();
@@ -324,5 +320,92 @@ impl Space {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: u32, count: u32) -> Run {
+        Run::new(SectorId::new(start), SectorCount::new(count))
+    }
+
+    /// Ten sectors, one chain of three in them.
+    fn space() -> (Space, Chain) {
+        let mut table = Table::new(vec![FREE_SECTOR; 128], 128);
+        table.link(None, [run(2, 3)].into_iter());
+        let space = Space::new(table, 10, 10, 1000, None, [run(2, 3)].into_iter());
+        (space, Chain::from_runs([run(2, 3)]))
+    }
+
+    #[test]
+    fn what_the_saved_file_uses_is_free_only_after_the_save() {
+        let (mut space, chain) = space();
+        space.release(&chain);
+        assert_eq!(space.map().free_count().get(), 7);
+        let other = space.allocate(4).unwrap();
+        assert!(!other.runs().any(|run| run.overlaps(chain.runs().next().unwrap())));
+        space.saved();
+        assert_eq!(space.map().free_count().get(), 6);
+        space.verify().unwrap();
+    }
+
+    #[test]
+    fn what_was_taken_since_the_save_is_free_at_once() {
+        let (mut space, _) = space();
+        let chain = space.allocate(5).unwrap();
+        space.release(&chain);
+        assert_eq!(space.map().free_count().get(), 7);
+        space.verify().unwrap();
+    }
+
+    #[test]
+    fn space_grows_rather_than_splitting_a_chain() {
+        let (mut space, _) = space();
+        let chain = space.allocate(6).unwrap();
+        assert_eq!(chain.run_count(), 1);
+        assert_eq!(space.total(), 11, "five sectors were free at the end");
+        space.verify().unwrap();
+    }
+
+    #[test]
+    fn full_space_says_how_much_is_missing_and_takes_nothing() {
+        let (mut space, mut chain) = space();
+        let error = space.extend(&mut chain, &mut Window::none(), 1000).unwrap_err();
+        assert!(matches!(error, Error::FileFull { wanted: 1000, available: 997 }));
+        assert_eq!(chain.sector_count().get(), 3);
+        space.verify().unwrap();
+    }
+
+    #[test]
+    fn shared_sector_is_given_back_by_the_last_chain_that_has_it() {
+        let mut table = Table::new(vec![FREE_SECTOR; 128], 128);
+        table.link(None, [run(0, 4)].into_iter());
+        let claims = [run(0, 4), run(2, 2)];
+        let mut space = Space::new(table, 4, 4, 1000, None, claims.into_iter());
+        assert!(space.has_shared(&Chain::from_runs([run(3, 1)])));
+        space.release(&Chain::from_runs([run(0, 4)]));
+        space.saved();
+        assert_eq!(space.map().free_count().get(), 2);
+        assert!(!space.has_shared(&Chain::from_runs([run(2, 2)])));
+        space.release(&Chain::from_runs([run(2, 2)]));
+        space.saved();
+        assert_eq!(space.map().free_count().get(), 4);
+        space.verify().unwrap();
+    }
+
+    #[test]
+    fn pinned_sector_never_holds_data_and_leaves_with_the_end() {
+        let table = Table::new(Vec::new(), 128);
+        let mut space = Space::new(table, 0, 0, 1000, Some(5), std::iter::empty());
+        let chain = space.allocate(8).unwrap();
+        assert!(!chain.runs().any(|run| run.contains(SectorId::new(5))));
+        assert_eq!(space.table.get(5), Some(END_OF_CHAIN));
+        assert_eq!(space.used_end(), 14);
+        space.release(&chain);
+        space.shrink();
+        assert_eq!((space.total(), space.table.get(5)), (0, Some(FREE_SECTOR)));
+        space.verify().unwrap();
     }
 }

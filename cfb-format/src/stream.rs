@@ -95,12 +95,8 @@ impl<S: Storage> Stream<S> {
     /// [`Error::Stale`] when it was removed.
     pub fn entry(&self) -> Result<Entry, Error> {
         let state = self.shared.read_state();
-        self.live(&self.node.body.read().expect("not poisoned"))?;
+        self.node.body.read().expect("not poisoned").live()?;
         Ok(Entry::new(&state, self.node.slot))
-    }
-
-    fn live(&self, body: &Body) -> Result<(), Error> {
-        if body.removed { Err(Error::Stale) } else { Ok(()) }
     }
 
     /// Reads at a byte offset, without moving the position. Gives fewer bytes
@@ -114,7 +110,7 @@ impl<S: Storage> Stream<S> {
     /// [`Error::Stale`]; [`Error::Io`]; [`Error::Corrupt`] at a damage.
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
         let body = self.node.body.read().expect("not poisoned");
-        self.live(&body)?;
+        body.live()?;
         let len = self.node.len();
         if offset >= len || buf.is_empty() {
             return Ok(0);
@@ -146,7 +142,7 @@ impl<S: Storage> Stream<S> {
     /// Appends everything from `from` on; up to a damage, then the error.
     fn append_to(&self, bytes: &mut Vec<u8>, from: u64) -> Result<usize, Error> {
         let body = self.node.body.read().expect("not poisoned");
-        self.live(&body)?;
+        body.live()?;
         let end = if body.damage.is_some() { body.intact } else { self.node.len() };
         let before = bytes.len();
         if from < end {
@@ -185,7 +181,7 @@ impl<S: Storage> Stream<S> {
         {
             // Nothing to decide where sectors are there and nobody else's.
             let body = self.node.body.write().expect("not poisoned");
-            self.live(&body)?;
+            body.live()?;
             if end <= self.node.len() && body.private && body.damage.is_none() {
                 self.shared.write_chain(body.place, &body.chain, offset, bytes)?;
                 self.node.content_changed();
@@ -217,7 +213,7 @@ impl<S: Storage> Stream<S> {
     pub(crate) fn reserve(&self, len_bytes: u64) -> Result<(), Error> {
         let mut state = self.shared.change_state()?;
         let mut body = self.node.body.write().expect("not poisoned");
-        self.live(&body)?;
+        body.live()?;
         if body.chain.is_empty() && !self.shared.geometry.is_mini(len_bytes) {
             state.trim(body.place, &mut body.window);
             body.place = Place::Regular;
@@ -246,7 +242,7 @@ impl<S: Storage> Stream<S> {
         }
         let mut state = shared.change_state()?;
         let mut body = self.node.body.write().expect("not poisoned");
-        self.live(&body)?;
+        body.live()?;
         let old_len = self.node.len();
         let new_len = if keep == Keep::Longer { len.max(old_len) } else { len };
         if new_len == old_len && bytes.is_empty() {
@@ -356,7 +352,7 @@ impl<S: Storage> Stream<S> {
     /// [`Error::Stale`]. Of a damaged stream the intact part is given.
     pub fn extents(&self) -> Result<Vec<Extent>, Error> {
         let body = self.node.body.read().expect("not poisoned");
-        self.live(&body)?;
+        body.live()?;
         let end = if body.damage.is_some() { body.intact } else { self.node.len() };
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = 0;

@@ -124,12 +124,6 @@ impl Table {
         }
         cells.iter().flat_map(|cell| cell.to_le_bytes()).collect()
     }
-
-    /// One more than the last cell in use.
-    pub(crate) fn used_end(&self) -> u32 {
-        let unused = self.cells.iter().rev().take_while(|&&cell| cell == FREE_SECTOR).count();
-        u32::try_from(self.cells.len() - unused).expect("at most 2^32 cells")
-    }
 }
 
 /// Cells from a table sector's bytes.
@@ -217,7 +211,6 @@ mod tests {
         assert_eq!(table.get(300), Some(301));
         assert_eq!(table.get(302), Some(END_OF_CHAIN));
         assert_eq!(table.changed().ranges(), [(2, 1)]);
-        assert_eq!(table.used_end(), 303);
     }
 
     #[test]
