@@ -131,13 +131,9 @@ impl Allocator {
         let mut left = count.min(self.available());
         let min_piece = min_piece.max(SectorCount::ONE);
         while !left.is_zero() {
-            let piece = match self.map.take_part_of_fit(left, min_piece) {
-                Some(piece) => piece,
-                None => match self.map.take_longest(left, min_piece) {
-                    Some(piece) => piece,
-                    None => break,
-                },
-            };
+            let piece = self.map.take_part_of_fit(left, min_piece);
+            let piece = piece.or_else(|| self.map.take_longest(left, min_piece));
+            let Some(piece) = piece else { break };
             left -= piece.count();
             chain.push(piece);
         }
@@ -204,7 +200,7 @@ impl Allocator {
         if let Some(end) = chain.end() {
             // left + ahead <= available, a u32
             if let Some(run) = self.map.take_from(end, left + ahead) {
-                left = self.share_out(chain, window, run, left);
+                left = share_out(chain, window, run, left);
             }
         }
         if left == 0 {
@@ -213,7 +209,7 @@ impl Allocator {
         let mut ahead = ahead;
         while ahead > 0 && ahead >= window.least() {
             if let Some(run) = self.map.take_fit(SectorCount::new(left + ahead), None) {
-                self.share_out(chain, window, run, left);
+                share_out(chain, window, run, left);
                 return;
             }
             ahead /= 2;
@@ -221,29 +217,13 @@ impl Allocator {
         self.append_elsewhere(chain, left, None);
     }
 
-    /// Gives the chain the first `left` sectors of `run`, and the rest to the
-    /// window. How many the chain still lacks.
-    #[inline]
-    fn share_out(&mut self, chain: &mut Chain, window: &mut Window, run: Run, left: u32) -> u32 {
-        let (used, rest) = run.split_at(SectorCount::new(left));
-        if let Some(used) = used {
-            chain.push(used);
-        }
-        window.fill(rest);
-        left.saturating_sub(run.count().get())
-    }
-
     /// Adds `left` free sectors to the chain: one run, else large pieces.
     fn append_elsewhere(&mut self, chain: &mut Chain, mut left: u32, goal: Option<SectorId>) {
         while left > 0 {
             let wanted = SectorCount::new(left);
-            let run = match self.map.take_fit(wanted, goal) {
-                Some(run) => run,
-                None => {
-                    let longest = self.map.take_longest(wanted, SectorCount::ONE);
-                    longest.expect("the caller has checked that so many sectors are free")
-                }
-            };
+            let run = self.map.take_fit(wanted, goal);
+            let run = run.or_else(|| self.map.take_longest(wanted, SectorCount::ONE));
+            let run = run.expect("the caller has checked that so many sectors are free");
             left -= run.count().get();
             chain.push(run);
         }
@@ -383,4 +363,16 @@ impl Allocator {
         }
         self.map.verify()
     }
+}
+
+/// Gives the chain the first `left` sectors of `run`, and the rest to the
+/// window. How many the chain still lacks.
+#[inline]
+fn share_out(chain: &mut Chain, window: &mut Window, run: Run, left: u32) -> u32 {
+    let (used, rest) = run.split_at(SectorCount::new(left));
+    if let Some(used) = used {
+        chain.push(used);
+    }
+    window.fill(rest);
+    left.saturating_sub(run.count().get())
 }

@@ -153,6 +153,7 @@ impl Chain {
 
     /// Cuts the chain to its first `len` sectors and gives what was cut off:
     /// nothing when it is no longer than that. O(log runs + runs cut off).
+    #[must_use = "the sectors cut off are still taken"]
     pub fn truncate(&mut self, len: SectorCount) -> Self {
         self.split_off(len.min(self.sector_count()))
     }
@@ -163,6 +164,7 @@ impl Chain {
     /// # Panics
     ///
     /// When `at` is past the end of the chain.
+    #[must_use = "the sectors cut off are still taken"]
     pub fn split_off(&mut self, at: SectorCount) -> Self {
         let total = self.sector_count();
         assert!(at <= total, "cutting a chain of {total} at {at:?}");
@@ -190,6 +192,7 @@ impl Chain {
     /// # Panics
     ///
     /// When the chain ends before that.
+    #[must_use]
     pub fn slice(&self, from: SectorCount, count: SectorCount) -> Self {
         let total = self.sector_count();
         let to = from.checked_add(count).filter(|&to| to <= total);
@@ -226,6 +229,7 @@ impl Chain {
     /// assert_eq!(old, Chain::from_runs([run(11, 2)]));
     /// assert_eq!(chain, Chain::from_runs([run(10, 1), run(30, 2), run(13, 1)]));
     /// ```
+    #[must_use = "the sectors replaced are still taken"]
     pub fn replace(&mut self, at: SectorCount, with: Self) -> Self {
         let (total, count) = (self.sector_count(), with.sector_count());
         let end = at.checked_add(count).filter(|&end| end <= total);
@@ -328,15 +332,6 @@ impl Extend<Run> for Chain {
 impl FromIterator<Run> for Chain {
     fn from_iter<I: IntoIterator<Item = Run>>(runs: I) -> Self {
         Self::from_runs(runs)
-    }
-}
-
-impl<'a> IntoIterator for &'a Chain {
-    type Item = Run;
-    type IntoIter = Runs<'a>;
-
-    fn into_iter(self) -> Runs<'a> {
-        self.runs()
     }
 }
 

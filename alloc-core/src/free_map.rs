@@ -109,8 +109,7 @@ impl FreeMap {
 
     fn over(bits: Bitmap, limits: Option<Limits>) -> Self {
         let (free, runs) = (bits.count_free(0, bits.total()), bits.count_runs());
-        let bins = SizeBins::new(&bits, limits);
-        Self { bits, bins, free, runs }
+        Self { bins: SizeBins::new(&bits, limits), bits, free, runs }
     }
 
     /// The size of the device.

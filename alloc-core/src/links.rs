@@ -164,13 +164,11 @@ fn until_repeat(
 ///
 /// When the run reaches past the set's device.
 pub fn claim(seen: &mut SectorSet, run: Run) -> Result<(), SectorId> {
-    match seen.first_common(run) {
-        Some(shared) => Err(shared),
-        None => {
-            seen.insert_run(run);
-            Ok(())
-        }
+    if let Some(shared) = seen.first_common(run) {
+        return Err(shared);
     }
+    seen.insert_run(run);
+    Ok(())
 }
 
 /// Claims a chain's sectors, up to the first that is claimed already; there
@@ -192,7 +190,7 @@ fn claim_chain(seen: &mut SectorSet, chain: &mut Chain) -> Result<(), SectorId> 
     }
     match shared {
         Some(at) => {
-            chain.truncate(claimed);
+            let _repeated = chain.truncate(claimed);
             Err(at)
         }
         None => Ok(()),
@@ -454,7 +452,9 @@ mod tests {
             Chain::new(),
         ];
         let mut cells = vec![RULES.free; 100];
-        chains.iter().for_each(|chain| write_chain(&mut cells, chain, END));
+        for chain in &chains {
+            write_chain(&mut cells, chain, END);
+        }
         for chain in &chains {
             let start = chain.first().map_or(END, SectorId::get);
             assert_eq!(walk(&cells, start).as_ref(), Ok(chain));

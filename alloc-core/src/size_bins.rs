@@ -85,7 +85,7 @@ impl SizeBins {
     pub(crate) fn new(bits: &Bitmap, limits: Option<Limits>) -> Self {
         let fixed_limits = limits.is_some();
         let limits = limits.unwrap_or_else(|| Limits::for_total(bits.total()));
-        let mut bins = Self {
+        let mut filed = Self {
             candidates: Stacks::new(limits.chunks, FIRST_LIMIT.min(limits.bin)),
             filled: ClassSet::new(),
             flagged: ClassSet::new(),
@@ -97,8 +97,8 @@ impl SizeBins {
             cursor: 0,
             circle_left: bits.total(),
         };
-        bins.file_all(bits);
-        bins
+        filed.file_all(bits);
+        filed
     }
 
     /// Files every run, in order of address. Once the bins of the shortest
@@ -141,12 +141,6 @@ impl SizeBins {
         } else {
             self.circle_left = self.circle_left.max(total);
         }
-    }
-
-    /// At least the length of every free run.
-    #[inline]
-    pub(crate) fn longest_bound(&self) -> u32 {
-        self.longest
     }
 
     /// Files a maximal free run; the bitmap shows it already.

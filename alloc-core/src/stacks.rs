@@ -34,7 +34,7 @@ pub(crate) struct PoolFull;
 /// highest number in use.
 #[derive(Clone)]
 pub(crate) struct Stacks {
-    stacks: Vec<Stack>,
+    all: Vec<Stack>,
     chunks: Vec<Chunk>,
     /// Uppermost chunk of the list of unused ones.
     unused: u32,
@@ -47,7 +47,7 @@ impl Stacks {
     /// Stacks with an initial limit each, in at most `max_chunks` chunks.
     pub(crate) const fn new(max_chunks: u32, first_limit: u16) -> Self {
         Self {
-            stacks: Vec::new(),
+            all: Vec::new(),
             chunks: Vec::new(),
             unused: NONE,
             unused_count: 0,
@@ -58,16 +58,11 @@ impl Stacks {
 
     #[inline]
     pub(crate) fn count(&self, stack: usize) -> u16 {
-        self.stacks.get(stack).map_or(0, |stack| stack.count)
-    }
-
-    #[inline]
-    pub(crate) fn limit(&self, stack: usize) -> u16 {
-        self.stacks.get(stack).map_or(self.first_limit, |stack| stack.limit)
+        self.all.get(stack).map_or(0, |stack| stack.count)
     }
 
     pub(crate) fn set_limit(&mut self, stack: usize, limit: u16) {
-        if let Some(stack) = self.stacks.get_mut(stack) {
+        if let Some(stack) = self.all.get_mut(stack) {
             stack.limit = limit;
         }
     }
@@ -75,13 +70,13 @@ impl Stacks {
     /// Whether the stack is at its limit.
     #[inline]
     pub(crate) fn is_full(&self, stack: usize) -> bool {
-        self.stacks.get(stack).is_some_and(|stack| stack.count >= stack.limit)
+        self.all.get(stack).is_some_and(|stack| stack.count >= stack.limit)
     }
 
     /// The value on top.
     #[inline]
     pub(crate) fn top(&self, stack: usize) -> Option<u32> {
-        let stack = self.stacks.get(stack)?;
+        let stack = self.all.get(stack)?;
         let slot = slot_of(stack.count)?;
         Some(self.chunks[stack.chunk as usize].0[slot])
     }
@@ -89,7 +84,7 @@ impl Stacks {
     /// Takes the value off the top.
     #[inline]
     pub(crate) fn pop(&mut self, stack: usize) -> Option<u32> {
-        let stack = self.stacks.get_mut(stack)?;
+        let stack = self.all.get_mut(stack)?;
         let slot = slot_of(stack.count)?;
         let at = stack.chunk;
         let chunk = &mut self.chunks[at as usize];
@@ -109,16 +104,16 @@ impl Stacks {
     /// The height must be below `u16::MAX`.
     #[inline]
     pub(crate) fn push(&mut self, stack: usize, value: u32) -> Result<(), PoolFull> {
-        if stack >= self.stacks.len() {
+        if stack >= self.all.len() {
             self.add_stacks(stack);
         }
-        let count = self.stacks[stack].count;
+        let count = self.all[stack].count;
         let slot = (count % ROOM + 1) as usize;
         if slot == 1 {
-            let below = self.stacks[stack].chunk;
-            self.stacks[stack].chunk = self.new_chunk(below)?;
+            let below = self.all[stack].chunk;
+            self.all[stack].chunk = self.new_chunk(below)?;
         }
-        let stack = &mut self.stacks[stack];
+        let stack = &mut self.all[stack];
         self.chunks[stack.chunk as usize].0[slot] = value;
         stack.count = count + 1;
         Ok(())
@@ -127,11 +122,11 @@ impl Stacks {
     #[cold]
     fn add_stacks(&mut self, stack: usize) {
         let empty = Stack { chunk: NONE, count: 0, limit: self.first_limit };
-        if stack >= self.stacks.capacity() {
+        if stack >= self.all.capacity() {
             // a doubling vector would waste more than the stacks hold
-            self.stacks.reserve_exact((stack + 1).next_multiple_of(64) - self.stacks.len());
+            self.all.reserve_exact((stack + 1).next_multiple_of(64) - self.all.len());
         }
-        self.stacks.resize(stack + 1, empty);
+        self.all.resize(stack + 1, empty);
     }
 
     fn new_chunk(&mut self, below: u32) -> Result<u32, PoolFull> {
@@ -164,7 +159,7 @@ impl Stacks {
     /// All values of the stack, the uppermost first.
     pub(crate) fn iter(&self, stack: usize) -> impl Iterator<Item = u32> {
         let (mut chunk, mut count) =
-            self.stacks.get(stack).map_or((NONE, 0), |stack| (stack.chunk, stack.count));
+            self.all.get(stack).map_or((NONE, 0), |stack| (stack.chunk, stack.count));
         core::iter::from_fn(move || {
             let slot = slot_of(count)?;
             let values = &self.chunks[chunk as usize].0;
@@ -178,7 +173,7 @@ impl Stacks {
 
     /// How many stacks there may be values in.
     pub(crate) fn stack_count(&self) -> usize {
-        self.stacks.len()
+        self.all.len()
     }
 
     /// How many chunks can be had without removing values.
@@ -206,7 +201,7 @@ impl Stacks {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>() + self.stacks.capacity() * size_of::<Stack>()
+        self.chunks.capacity() * size_of::<Chunk>() + self.all.capacity() * size_of::<Stack>()
     }
 
     /// Whether every chunk is in one stack or unused, and no two share one.
@@ -216,7 +211,7 @@ impl Stacks {
             let fresh = seen.get_mut(at as usize);
             fresh.is_some_and(|seen| !core::mem::replace(seen, true))
         };
-        for stack in &self.stacks {
+        for stack in &self.all {
             let mut chunk = stack.chunk;
             for _ in 0..stack.count.div_ceil(ROOM) {
                 if !claim(chunk) {
@@ -286,18 +281,12 @@ impl ClassSet {
         if word != 0 {
             return Some(from / 64 * 64 + word.trailing_zeros() as usize);
         }
-        let above = self.above & (!1_u32).checked_shl((from / 64) as u32).unwrap_or(0);
+        let above = self.above & (!1_u32 << (from / 64));
         if above == 0 {
             return None;
         }
         let at = above.trailing_zeros() as usize;
         Some(at * 64 + self.words[at].trailing_zeros() as usize)
-    }
-
-    /// The greatest member.
-    pub(crate) fn last(&self) -> Option<usize> {
-        let at = 31_usize.checked_sub(self.above.leading_zeros() as usize)?;
-        Some(at * 64 + 63 - self.words[at].leading_zeros() as usize)
     }
 
     /// The greatest member below `before`.
@@ -362,14 +351,18 @@ mod tests {
     fn sets_of_classes_know_their_order() {
         let members = [0, 1, 63, 64, 700, 1983, 2047];
         let mut set = ClassSet::new();
-        members.iter().for_each(|&class| set.insert(class));
+        for class in members {
+            set.insert(class);
+        }
         for from in 0..2048 {
             assert_eq!(set.next(from), members.iter().copied().find(|&m| m >= from));
             assert_eq!(set.prev(from), members.iter().copied().rfind(|&m| m < from));
             assert_eq!(set.contains(from), members.contains(&from));
         }
-        assert_eq!((set.last(), set.next(2048)), (Some(2047), None));
-        members.iter().for_each(|&class| set.remove(class));
-        assert!(set.is_empty() && set.last().is_none() && set.next(0).is_none());
+        assert_eq!((set.prev(2048), set.next(2048)), (Some(2047), None));
+        for class in members {
+            set.remove(class);
+        }
+        assert!(set.is_empty() && set.prev(2048).is_none() && set.next(0).is_none());
     }
 }

@@ -28,28 +28,13 @@ fn mask(start: usize, last: usize) -> u64 {
 }
 
 impl Summary {
-    /// `len` clear flags.
-    pub(crate) fn new(len: usize) -> Self {
-        let mut tree = Self { flags: Vec::new(), upper: Vec::new() };
-        tree.flags.resize(len.div_ceil(64), 0);
-        tree.build();
-        tree
-    }
-
     /// The tree over these flags.
     pub(crate) fn from_flags(flags: Vec<u64>) -> Self {
-        let mut tree = Self { flags, upper: Vec::new() };
-        tree.build();
-        tree
-    }
-
-    fn build(&mut self) {
-        self.upper.clear();
-        let mut below = &self.flags;
-        while below.len() > 1 {
-            self.upper.push(summed(below));
-            below = &self.upper[self.upper.len() - 1];
+        let mut upper: Vec<Vec<u64>> = Vec::new();
+        while let Some(level) = next_level(upper.last().unwrap_or(&flags)) {
+            upper.push(level);
         }
+        Self { flags, upper }
     }
 
     #[inline]
@@ -184,12 +169,11 @@ impl Summary {
                 return;
             }
             words = words.div_ceil(64);
-            match self.upper.get_mut(height) {
-                Some(level) => level.resize(words, 0),
-                None => {
-                    let below = if height == 0 { &self.flags } else { &self.upper[height - 1] };
-                    self.upper.push(summed(below));
-                }
+            if let Some(level) = self.upper.get_mut(height) {
+                level.resize(words, 0);
+            } else {
+                let below = if height == 0 { &self.flags } else { &self.upper[height - 1] };
+                self.upper.push(summed(below));
             }
         }
     }
@@ -224,7 +208,12 @@ impl Summary {
     }
 }
 
-/// The level above `below`.
+/// The level above `below`, if there is to be one.
+fn next_level(below: &[u64]) -> Option<Vec<u64>> {
+    (below.len() > 1).then(|| summed(below))
+}
+
+/// A word of `below` a bit.
 fn summed(below: &[u64]) -> Vec<u64> {
     let mut level = vec![0; below.len().div_ceil(64)];
     for (at, _) in below.iter().enumerate().filter(|(_, word)| **word != 0) {
@@ -269,8 +258,9 @@ mod tests {
 
     #[test]
     fn ranges_and_single_flags_agree_with_a_plain_vector() {
-        for len in [1, 63, 64, 65, 4096, 4097, 300_000] {
-            let (mut tree, mut slow) = (Summary::new(len), vec![false; len]);
+        for len in [1_usize, 63, 64, 65, 4096, 4097, 300_000] {
+            let (mut tree, mut slow) =
+                (Summary::from_flags(vec![0; len.div_ceil(64)]), vec![false; len]);
             let mut seed = len;
             for step in 0..40 {
                 seed = seed.wrapping_mul(0x5851_F42D).wrapping_add(0x1405_7B7E) % (1 << 40);
@@ -294,7 +284,7 @@ mod tests {
 
     #[test]
     fn growing_flag_by_flag_adds_levels_that_know_the_old_flags() {
-        let mut tree = Summary::new(0);
+        let mut tree = Summary::from_flags(Vec::new());
         let mut slow = Vec::new();
         for len in 1..=5000 {
             tree.resize(len);

@@ -283,7 +283,9 @@ mod tests {
     #[test]
     fn neighbours_taken_one_by_one_are_one_run() {
         let mut changes = Transaction::new();
-        [12, 10, 11, 14, 13].map(|at| changes.note_taken(run(at, 1)));
+        for at in [12, 10, 11, 14, 13] {
+            changes.note_taken(run(at, 1));
+        }
         assert_eq!(changes.taken().collect::<alloc::vec::Vec<_>>(), [run(10, 5)]);
         assert_eq!(changes.fresh_run_at(SectorId::new(14)), Some(run(10, 5)));
         assert!(!changes.is_fresh(SectorId::new(15)) && !changes.is_fresh(SectorId::new(9)));
