@@ -174,6 +174,27 @@ fn of_a_damaged_stream_the_intact_part_is_saved() {
 }
 
 #[test]
+fn entries_out_of_reach_are_not_passed_over_in_silence() {
+    let place = Place::new();
+    let file = place.packed(&[("aaa", b"1"), ("bbb", b"2"), ("ccc", b"3")]);
+    let mut bytes = fs::read(&file).expect("packed");
+    // The child of the root is the middle one of the three.
+    let root = entry_of(&bytes, b"R\0o\0o\0t\0");
+    bytes[root + 0x4C..root + 0x50].copy_from_slice(&1000_u32.to_le_bytes());
+    fs::write(&file, bytes).expect("written");
+
+    let out = place.path("out");
+    for run in [
+        cfb(args("ls", &file, &[])),
+        cfb(args("tree", &file, &[])),
+        cfb(args("extract", &file, &["--to", out.to_str().expect("readable")])),
+    ] {
+        assert_eq!(run.code(), Some(1), "{}", run.err());
+        assert!(run.err().starts_with("cfb: entries may be missing: "), "{}", run.err());
+    }
+}
+
+#[test]
 fn a_file_cut_anywhere_is_read_or_refused() {
     let place = Place::new();
     let file = place.packed(&[("large", &bytes(5000)), ("s/small", b"1")]);

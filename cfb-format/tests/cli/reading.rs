@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-use super::{Place, args, bytes, cfb, command};
+use super::{Place, args, bytes, cfb, command, tree_of};
 
 #[test]
 fn ls_prints_names_and_marks_storages() {
@@ -62,6 +62,32 @@ fn tree_draws_every_level() {
 4 storages, 3 streams, 1,502 bytes
 "
     );
+}
+
+#[test]
+fn names_of_installer_packages_are_shown_and_found_decoded() {
+    let place = Place::new();
+    let stored = cfb_format::encode_msi_name("!Property");
+    let folder = place.fill("in", &[(&stored, b"value"), ("%u0005SummaryInformation", b"")]);
+    let file = place.path("x.msi");
+    let class = "000c1084-0000-0000-c000-000000000046";
+    cfb(args("pack", &folder, &[file.to_str().expect("readable"), "--clsid", class])).done();
+
+    assert_eq!(cfb(args("ls", &file, &[])).done(), "!Property\n%u0005SummaryInformation\n");
+    assert_eq!(cfb(args("cat", &file, &["!Property"])).done(), "value");
+    assert_eq!(cfb(args("cat", &file, &[&stored])).done(), "value");
+    let raw = cfb(args("ls", &file, &["--msi", "never"]));
+    assert_eq!(raw.done().lines().next(), Some(stored.as_str()));
+    let row = &cfb(args("ls", &file, &["--json"])).json()[0];
+    assert_eq!((&row["name"], &row["msi_name"]), (&stored.as_str().into(), &"!Property".into()));
+
+    // Packed again, a folder gives the names of the file only if they are those.
+    let out = place.path("out");
+    let out_text = out.to_str().expect("readable");
+    cfb(args("extract", &file, &["--to", out_text])).done();
+    assert_eq!(tree_of(&out), tree_of(&folder));
+    cfb(args("extract", &file, &["!Property", "--to", out_text, "--msi", "auto"])).done();
+    assert_eq!(fs::read(out.join("!Property")).expect("extracted"), b"value");
 }
 
 #[test]
