@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use cfb_format::Stream;
+use cfb_format::{Error, Stream};
 
 use crate::copying::Copier;
 use crate::failure::Failure;
@@ -111,7 +111,11 @@ impl Survey {
                 Ok(None) => {}
                 Err(error) => {
                     let doing = format!("cannot store {}", show::path(&source.path));
-                    self.problems.push(Failure::because(doing, error));
+                    self.problems.push(match error {
+                        // The name is in the path already.
+                        Error::BadName { rule, .. } => Failure::because(doing, rule),
+                        error => Failure::because(doing, error),
+                    });
                 }
             }
         }

@@ -98,6 +98,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
+/// Problems told when there are so many that nothing is done.
+const EXAMPLES: usize = 20;
+
 /// Makes the surveyed entries below `base` and fills them. Gives back the bytes taken in.
 ///
 /// # Errors
@@ -111,12 +114,14 @@ pub(crate) fn take_in(
 ) -> Result<(Outcome, u64), Failure> {
     let mut progress = Progress::new("storing", Some(survey.bytes));
     let pending = survey.make_entries(file, base);
-    for problem in &survey.problems {
+    let problems = survey.problems.len();
+    // A reader who has to rename things wants examples; one who leaves things out, all.
+    let told = if skip { problems } else { EXAMPLES };
+    for problem in survey.problems.iter().take(told) {
         progress.report(problem);
     }
-    let problems = survey.problems.len() as u64;
     if problems > 0 && !skip {
-        let what = show::count(problems, "item");
+        let what = show::count(problems as u64, "item");
         return Err(Failure::new(format!(
             "{what} cannot be stored, nothing is done; --skip leaves them out"
         )));
