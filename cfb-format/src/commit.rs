@@ -326,13 +326,14 @@ fn shrink_is_worth_it(state: &mut State) -> bool {
     let free = spaces.fat.map().free_count().get().saturating_sub(behind);
     let mini_free =
         mini_sectors.saturating_sub(spaces.mini.used_end().div_ceil(minis_per_sector).into());
+    let fat_want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
+    let fat_free = state.fat_sectors.len().saturating_sub(fat_want) as u64;
     let quarter = u64::from(end / 4).max(1);
-    if mini_free >= quarter {
+    if mini_free + fat_free >= quarter {
         return true;
     }
     if u64::from(free) < quarter {
-        let want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
-        return state.fat_sectors.len() > want.max(1) * 2;
+        return false;
     }
     move_metadata_down(state, end)
 }
@@ -421,4 +422,113 @@ fn cut_end<S: Storage>(shared: &Shared<S>, state: &mut State) -> Result<(), Erro
         shared.set_physical_end(end);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
+    use crate::{CompoundFile, CreateOptions, MemStorage, Storage, Version};
+
+    /// Remembers where writes went.
+    #[derive(Default)]
+    struct Recorder {
+        memory: MemStorage,
+        writes: Mutex<Vec<(u64, usize)>>,
+    }
+
+    impl Recorder {
+        fn take(&self) -> Vec<(u64, usize)> {
+            std::mem::take(&mut self.writes.lock().unwrap())
+        }
+    }
+
+    impl Storage for Recorder {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.memory.read_at(buf, offset)
+        }
+
+        fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+            self.writes.lock().unwrap().push((offset, buf.len()));
+            self.memory.write_at(buf, offset)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.memory.len()
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.memory.set_len(len)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn header_is_written_last_and_only_when_it_changes() {
+        let file = CompoundFile::create_in(Recorder::default()).unwrap();
+        file.storage().take();
+        file.write_stream("a", &[1; 5000]).unwrap();
+        file.write_stream("b", &[2; 50]).unwrap();
+        file.flush().unwrap();
+        let writes = file.storage().take();
+        assert_eq!(writes.last(), Some(&(0, 512)));
+        file.open_stream("b").unwrap().write_at(&[3], 7).unwrap();
+        file.flush().unwrap();
+        assert_eq!(file.storage().take().len(), 1, "only the byte");
+        file.flush().unwrap();
+        assert_eq!(file.storage().take(), [], "nothing has changed");
+    }
+
+    #[test]
+    fn file_with_nothing_left_in_it_is_as_short_as_a_new_one() {
+        for version in [Version::V3, Version::V4] {
+            let options = CreateOptions::new().version(version);
+            let file = options.create_storage(MemStorage::new()).unwrap();
+            let new = file.storage().to_vec().len();
+            for round in 0..3 {
+                for i in 0..200_u8 {
+                    let len = usize::from(i) * (round * 200 + 7);
+                    file.write_stream(&format!("{i}"), &vec![i; len]).unwrap();
+                }
+                file.flush().unwrap();
+                file.remove_all("/").unwrap();
+                file.flush().unwrap();
+                assert_eq!(file.storage().to_vec().len(), new, "{version}, round {round}");
+                assert_eq!(file.check().unwrap(), []);
+            }
+        }
+    }
+
+    #[test]
+    fn fat_beyond_the_header_is_listed_in_difat_sectors() {
+        // 109 FAT sectors of 128 cells cover 7,143,424 bytes.
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        let bytes: Vec<u8> = (0..8_000_000_u32).map(|i| i.to_le_bytes()[0]).collect();
+        file.write_stream("long", &bytes).unwrap();
+        assert_eq!(file.check().unwrap(), []);
+        let memory = file.into_storage().unwrap().to_vec();
+        assert_eq!(memory[0x48], 1, "one DIFAT sector");
+        let file = CompoundFile::from_storage(&memory[..]).unwrap();
+        assert_eq!(file.read_stream("long").unwrap(), bytes);
+    }
+
+    #[test]
+    fn freed_space_is_used_again_after_the_flush() {
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        for i in 0..8 {
+            file.write_stream(&format!("{i}"), &[i; 100_000]).unwrap();
+        }
+        file.flush().unwrap();
+        let len = file.storage().to_vec().len();
+        file.remove_stream("3").unwrap();
+        file.flush().unwrap();
+        file.write_stream("new", &[9; 100_000]).unwrap();
+        file.flush().unwrap();
+        assert_eq!(file.storage().to_vec().len(), len);
+        assert_eq!(file.open_stream("new").unwrap().extents().unwrap().len(), 1);
+    }
 }

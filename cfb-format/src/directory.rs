@@ -574,3 +574,122 @@ impl LinkTable for RawLinks<'_> {
         unreachable!("the order of {a} and {b} is not asked for");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::Version;
+
+    fn filled(count: u32) -> Directory {
+        let mut directory = Directory::new();
+        let storage = directory.insert(ROOT, EntryKind::Storage, Name::new("storage").unwrap());
+        for i in 0..count {
+            let name = Name::new(&format!("stream {i}")).unwrap();
+            directory.insert(storage, EntryKind::Stream, name);
+        }
+        directory.pad(4);
+        directory
+    }
+
+    fn decoded(directory: &Directory) -> (Directory, Vec<Finding>) {
+        let bytes = directory.encode(0, directory.slots_count());
+        let mut findings = Vec::new();
+        let geometry = Geometry::new(Version::V3);
+        (Directory::decode(&bytes, geometry, &mut findings).unwrap(), findings)
+    }
+
+    #[test]
+    fn an_encoded_directory_decodes_to_the_same_tree() {
+        let directory = filled(100);
+        let (again, findings) = decoded(&directory);
+        assert_eq!(findings, []);
+        assert_eq!(again.entries_count(), 102);
+        let storage = again.find(ROOT, "STORAGE").unwrap();
+        assert_eq!(again.children(storage), directory.children(storage));
+        assert_eq!(again.tree_fault(storage), None);
+        assert_eq!(again.path(again.find(storage, "Stream 7").unwrap()), "/storage/stream 7");
+    }
+
+    #[test]
+    fn slot_of_a_removed_entry_is_given_out_again_under_another_id() {
+        let mut directory = filled(3);
+        let storage = directory.find(ROOT, "storage").unwrap();
+        let slot = directory.find(storage, "stream 1").unwrap();
+        let old = directory.id(slot);
+        directory.remove(slot);
+        assert_eq!(directory.resolve(old), None);
+        let new = directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        assert_eq!(new, slot, "the lowest free slot");
+        assert_eq!(directory.resolve(old), None);
+        assert_eq!(directory.resolve(directory.id(new)), Some(new));
+    }
+
+    #[test]
+    fn one_change_touches_few_sectors_of_a_large_directory() {
+        let mut directory = filled(1000);
+        directory.saved();
+        directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        directory.pad(4);
+        let sectors: u32 = directory.changed_sectors(4).iter().map(|(_, count)| count).sum();
+        assert!(sectors <= 4, "{sectors} of {}", directory.slots_count() / 4);
+    }
+
+    #[test]
+    fn a_loop_between_siblings_costs_no_entry() {
+        let directory = filled(10);
+        let mut bytes = directory.encode(0, directory.slots_count());
+        let storage = directory.find(ROOT, "storage").unwrap();
+        let child = directory.entry(storage).child as usize;
+        // The right link of the tree's root leads back to it.
+        let right = child * DIR_ENTRY_BYTES + 0x48;
+        let lost = u32::from_le_bytes(bytes[right..right + 4].try_into().unwrap());
+        let child_link = u32::try_from(child).unwrap().to_le_bytes();
+        bytes[right..right + 4].copy_from_slice(&child_link);
+        let mut findings = Vec::new();
+        let geometry = Geometry::new(Version::V3);
+        let mut broken = Directory::decode(&bytes, geometry, &mut findings).unwrap();
+        let codes: Vec<_> = findings.iter().map(Finding::code).collect();
+        assert!(codes.contains(&FindingCode::DirLoop) && codes.contains(&FindingCode::DirOrphan));
+        assert!(!broken.has_entry(lost));
+        // What is left is a legal tree, and is written with the first change.
+        let children = broken.children(storage);
+        assert!(children.contains(&u32::try_from(child).unwrap()));
+        broken.write_rebuilt();
+        assert!(broken.is_changed());
+        assert_eq!(broken.tree_fault(storage), None);
+    }
+
+    #[test]
+    fn twin_of_a_removed_entry_can_be_found() {
+        let directory = filled(3);
+        let storage = directory.find(ROOT, "storage").unwrap();
+        let mut bytes = directory.encode(0, directory.slots_count());
+        let (from, to) = ("stream 1", "stream 2");
+        let from = directory.find(storage, from).unwrap() as usize * DIR_ENTRY_BYTES;
+        let to = directory.find(storage, to).unwrap() as usize * DIR_ENTRY_BYTES;
+        bytes.copy_within(from..from + 64, to);
+        let mut findings = Vec::new();
+        let mut twins =
+            Directory::decode(&bytes, Geometry::new(Version::V3), &mut findings).unwrap();
+        assert!(findings.iter().any(|finding| finding.code() == FindingCode::DirDuplicate));
+        let first = twins.find(storage, "stream 1").unwrap();
+        twins.remove(first);
+        let second = twins.find(storage, "stream 1").unwrap();
+        assert_ne!(first, second);
+        twins.remove(second);
+        assert_eq!(twins.find(storage, "stream 1"), None);
+    }
+
+    #[test]
+    fn free_slots_at_the_end_are_given_back() {
+        let mut directory = filled(40);
+        let storage = directory.find(ROOT, "storage").unwrap();
+        for slot in directory.children(storage) {
+            directory.remove(slot);
+        }
+        directory.trim(4);
+        assert_eq!(directory.slots_count(), 4);
+        let new = directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        assert!(new < 4);
+    }
+}
