@@ -107,3 +107,8 @@ pub use usage::Usage;
 pub use uuid::Uuid;
 pub use version::Version;
 pub use walk::Walk;
+
+/// The examples of the README are compiled and run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
