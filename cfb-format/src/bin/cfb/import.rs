@@ -161,8 +161,10 @@ pub(crate) fn entry_name(path: &Path, literal: bool) -> Option<String> {
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
-    match (fs::canonicalize(one), fs::canonicalize(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
+    // Names first: they differ nearly always, and cost nothing.
+    one.file_name() == other.file_name()
+        && match (fs::canonicalize(one), fs::canonicalize(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
 }

@@ -50,9 +50,9 @@ impl Staged {
     pub(crate) fn publish(mut self, replace: bool) -> io::Result<()> {
         if replace {
             if let Ok(old) = fs::metadata(&self.target) {
-                fs::set_permissions(&self.temporary, old.permissions())?;
                 // The old copy goes now: the new one has to be on the disk.
-                File::open(&self.temporary)?.sync_all()?;
+                File::options().write(true).open(&self.temporary)?.sync_all()?;
+                fs::set_permissions(&self.temporary, old.permissions())?;
             }
             fs::rename(&self.temporary, &self.target)?;
         } else {
