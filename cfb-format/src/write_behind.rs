@@ -253,42 +253,4 @@ impl WriteBehind {
         self.note_occupied(&state);
         result
     }
-
-    /// Forgets gathered bytes in `range`, which nobody will read or needs to be
-    /// written. A drain that runs writes them all the same.
-    pub(crate) fn discard(&self, range: Range<u64>) {
-        if self.is_occupied() {
-            let mut state = self.change();
-            state.pending.remove(range);
-            self.note_occupied(&state);
-        }
-    }
-
-    /// Forgets gathered bytes from `len` on, and waits for a drain that runs, so
-    /// that it will not extend a storage that is cut off afterwards.
-    pub(crate) fn truncate(&self, len: u64) {
-        if self.is_occupied() {
-            let _one = self.one_at_a_time();
-            let mut state = self.change();
-            state.take_back(self.limits);
-            state.pending.remove(len..u64::MAX);
-            self.note_occupied(&state);
-        }
-    }
-
-    /// End of the furthest gathered byte, 0 without any.
-    pub(crate) fn pending_end(&self) -> u64 {
-        if self.is_occupied() { self.look().end() } else { 0 }
-    }
-
-    /// Length of the storage once all is written.
-    ///
-    /// # Errors
-    ///
-    /// Those of the storage.
-    pub(crate) fn len<S: Storage + ?Sized>(&self, storage: &S) -> io::Result<u64> {
-        // In this order, for the reason that reads have theirs.
-        let pending_end = self.pending_end();
-        Ok(storage.len()?.max(pending_end))
-    }
 }

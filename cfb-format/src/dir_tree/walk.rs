@@ -22,13 +22,6 @@ pub(crate) enum TreeFault {
     RedRoot { slot: u32 },
 }
 
-impl TreeFault {
-    /// True if a search still finds every node: only the colours are wrong.
-    pub(crate) const fn is_only_color(self) -> bool {
-        matches!(self, Self::TwoReds { .. } | Self::BlackHeight { .. } | Self::RedRoot { .. })
-    }
-}
-
 /// A set of slots, one bit each.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotSet {
@@ -40,11 +33,6 @@ impl SlotSet {
     /// The empty set over slots `0..slots_count`.
     pub(crate) fn new(slots_count: u32) -> Self {
         Self { words: vec![0; slots_count.div_ceil(64) as usize], slots_count }
-    }
-
-    /// True if the set has `slot`. Slots past the end are in no set.
-    pub(crate) fn contains(&self, slot: u32) -> bool {
-        slot < self.slots_count && self.words[slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
     /// Adds `slot`; false if it was there already.
@@ -116,8 +104,8 @@ struct Visit {
 /// Checks that the links under `root` are a legal red-black tree of slots
 /// below `slots_count`.
 ///
-/// Faults that keep a search from finding a node come before faults of colour
-/// (see [`TreeFault::is_only_color`]), and two reds before other colours. Takes at most two comparisons a node and
+/// Faults that keep a search from finding a node come before faults of colour,
+/// and two reds before other colours. Takes at most two comparisons a node and
 /// memory for the height only. It ends on any links: every node must lie
 /// between its ancestors in order, so no node can pass twice.
 ///
