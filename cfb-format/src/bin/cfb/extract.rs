@@ -54,13 +54,14 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
     if !args.force
         && let Some(first) = taken.first()
     {
-        let more = match taken.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         let first = show::path(first);
-        let why = "there already, nothing is done; --force replaces";
-        return Err(Failure::new(format!("{first}{more} {why}")));
+        let there = match taken.len() - 1 {
+            0 => format!("{first} is"),
+            more => format!("{first} and {more} more are"),
+        };
+        return Err(Failure::new(format!(
+            "{there} there already, nothing is done; --force replaces what is there"
+        )));
     }
 
     let doing = || format!("cannot make the folder {}", show::path(&args.to));
