@@ -113,7 +113,7 @@ impl<S: Storage> CompoundFile<S> {
                 from: state.dir.id(slot),
                 path: state.dir.path(slot),
                 kind: entry.kind,
-                name: entry.name,
+                name: entry.name.clone(),
                 extra: entry.extra(),
                 parent,
             });

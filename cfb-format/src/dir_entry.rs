@@ -49,6 +49,9 @@ pub(crate) struct DirEntry {
     pub(crate) extra: Option<Box<Extra>>,
 }
 
+/// There is one for each entry of the file.
+const _: () = assert!(size_of::<DirEntry>() <= 72);
+
 impl DirEntry {
     pub(crate) fn new(kind: EntryKind, name: Name, parent: u32) -> Self {
         Self {

@@ -340,13 +340,7 @@ impl Directory {
 
     /// The entry of this name in a storage.
     pub(crate) fn find(&self, parent: u32, name: &str) -> Option<u32> {
-        let mut buffer = [0; 32];
-        let mut len = 0;
-        for unit in name.encode_utf16() {
-            *buffer.get_mut(len)? = unit;
-            len += 1;
-        }
-        self.find_units(parent, &buffer[..len])
+        self.find_units(parent, name::encode(name, &mut [0; 32])?)
     }
 
     fn index_insert(&mut self, slot: u32) {
@@ -366,7 +360,7 @@ impl Directory {
 
     fn index_remove(&mut self, slot: u32) {
         let entry = self.entry(slot);
-        let (parent, name) = (entry.parent, entry.name);
+        let (parent, name) = (entry.parent, entry.name.clone());
         let hash = self.hash(parent, name.units());
         let Ok(found) = self.index.find_entry(hash, |&other| other == slot) else { return };
         found.remove();

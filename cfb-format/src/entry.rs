@@ -55,7 +55,7 @@ impl Entry {
             id: state.dir.id(slot),
             parent: (slot != ROOT).then(|| state.dir.id(entry.parent)),
             kind: entry.kind,
-            name: entry.name,
+            name: entry.name.clone(),
             path,
             depth,
             len_bytes: if entry.kind == EntryKind::Stream { state.stream_len(slot) } else { 0 },

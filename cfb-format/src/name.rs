@@ -5,10 +5,13 @@
 //! and names with a slash, so [`Name`] keeps any units there are; only
 //! [`Name::new`] insists on the rules.
 
-use crate::upcase::{upcase, upcase_ascii};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
+
+use smallvec::SmallVec;
+
+use crate::upcase::{upcase, upcase_ascii};
 
 /// Units in the name field of an entry, the null included.
 const FIELD_UNITS: usize = 32;
@@ -46,15 +49,16 @@ pub enum NameRule {
     },
 }
 
+/// Units kept without a heap allocation: most names in real files are shorter.
+const INLINE_UNITS: usize = 12;
+
 /// The name of an entry, as units. Equal means equal unit for unit, case and all.
 ///
-/// 66 bytes and nothing on the heap: a directory of 100,000 entries is decoded
-/// without 100,000 allocations, and is 128 bytes an entry on disk anyway.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// 32 bytes, and a heap allocation only for more than 12 units: a directory
+/// of 100,000 entries has 100,000 of these.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Zero from `len` on.
-    units: [u16; FIELD_UNITS],
-    len: u8,
+    units: SmallVec<[u16; INLINE_UNITS]>,
 }
 
 impl Name {
@@ -71,29 +75,11 @@ impl Name {
         if let Some(character) = text.chars().find(forbidden) {
             return Err(NameRule::Forbidden { character });
         }
-        Self::wanted(text)
-            .filter(|name| name.units().len() <= MAX_UNITS)
+        let mut field = [0; FIELD_UNITS];
+        encode(text, &mut field)
+            .filter(|units| units.len() <= MAX_UNITS)
+            .map(Self::from_wild)
             .ok_or_else(|| NameRule::TooLong { units: text.encode_utf16().count() })
-    }
-
-    /// The name that a search for `text` looks for, or `None` if it is longer
-    /// than any name can be. No other rule applies: files hold forbidden names.
-    pub(crate) fn wanted(text: &str) -> Option<Self> {
-        let mut units = [0; FIELD_UNITS];
-        let mut len = 0_u8;
-        if text.is_ascii() {
-            let bytes = text.as_bytes();
-            for (unit, &byte) in units.get_mut(..bytes.len())?.iter_mut().zip(bytes) {
-                *unit = u16::from(byte);
-            }
-            len = u8::try_from(bytes.len()).expect("32 at most");
-        } else {
-            for unit in text.encode_utf16() {
-                *units.get_mut(usize::from(len))? = unit;
-                len += 1;
-            }
-        }
-        Some(Self { units, len })
     }
 
     /// A name read from a file, whatever it is.
@@ -103,21 +89,38 @@ impl Name {
     /// If there are more than 32 units; no entry has room for them.
     pub(crate) fn from_wild(wild: &[u16]) -> Self {
         assert!(wild.len() <= FIELD_UNITS, "{} units in a name", wild.len());
-        let mut units = [0; FIELD_UNITS];
-        units[..wild.len()].copy_from_slice(wild);
-        Self { units, len: u8::try_from(wild.len()).expect("32 at most") }
+        Self { units: SmallVec::from_slice(wild) }
     }
 
     /// The units, without a null at the end.
     #[inline]
     pub(crate) fn units(&self) -> &[u16] {
-        &self.units[..usize::from(self.len)]
+        &self.units
     }
 
     /// The name as text, with U+FFFD for each lone surrogate.
-    pub(crate) fn to_string_lossy(self) -> String {
+    pub(crate) fn to_string_lossy(&self) -> String {
         String::from_utf16_lossy(self.units())
     }
+}
+
+/// The units of a text, in the room of a name field; `None` if it is longer
+/// than any name can be. No other rule applies: files hold forbidden names.
+pub(crate) fn encode<'a>(text: &str, field: &'a mut [u16; FIELD_UNITS]) -> Option<&'a [u16]> {
+    let mut len = 0;
+    if text.is_ascii() {
+        let bytes = text.as_bytes();
+        len = bytes.len();
+        for (unit, &byte) in field.get_mut(..len)?.iter_mut().zip(bytes) {
+            *unit = u16::from(byte);
+        }
+    } else {
+        for unit in text.encode_utf16() {
+            *field.get_mut(len)? = unit;
+            len += 1;
+        }
+    }
+    Some(&field[..len])
 }
 
 impl fmt::Debug for Name {
@@ -261,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn name_takes_66_bytes() {
-        assert_eq!(size_of::<Name>(), 66);
+    fn name_takes_32_bytes() {
+        assert_eq!(size_of::<Name>(), 32);
     }
 
     /// Units that often are equal, or equal but for case.
@@ -290,11 +293,10 @@ mod tests {
         #[test]
         fn text_becomes_its_units(text in "\\PC{0,34}") {
             let units = units(&text);
-            match Name::wanted(&text) {
-                Some(name) => {
-                    prop_assert_eq!(name.units(), &units);
-                    prop_assert_eq!(name, Name::from_wild(&units));
-                    prop_assert_eq!(name.to_string_lossy(), text.clone());
+            match encode(&text, &mut [0; 32]) {
+                Some(encoded) => {
+                    prop_assert_eq!(encoded, &units);
+                    prop_assert_eq!(Name::from_wild(encoded).to_string_lossy(), text.clone());
                 }
                 None => prop_assert!(units.len() > 32),
             }
