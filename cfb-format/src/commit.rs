@@ -328,14 +328,12 @@ fn shrink_is_worth_it(state: &mut State) -> bool {
         mini_sectors.saturating_sub(spaces.mini.used_end().div_ceil(minis_per_sector).into());
     let fat_want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
     let fat_free = state.fat_sectors.len().saturating_sub(fat_want) as u64;
-    let quarter = u64::from(end / 4).max(1);
-    if mini_free + fat_free >= quarter {
-        return true;
-    }
-    if u64::from(free) < quarter {
+    let winnable = u64::from(free) + mini_free + fat_free;
+    if winnable < u64::from(end / 4).max(1) {
         return false;
     }
-    move_metadata_down(state, end)
+    // What the last save freed in the mini stream and the FAT, a round cuts off.
+    mini_free + fat_free > 0 || move_metadata_down(state, end)
 }
 
 /// Moves the directory, MiniFAT, FAT and DIFAT out of the end of the file

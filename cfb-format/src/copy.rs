@@ -161,15 +161,16 @@ impl<S: Storage> CompoundFile<S> {
 
 /// The name itself where it may be created and is not taken; else one like it.
 fn legal_name(state: &State, parent: u32, name: &Name) -> Name {
-    let forbidden = |unit: u16| {
-        unit == 0 || [b'/', b'\\', b':', b'!'].iter().any(|&byte| u16::from(byte) == unit)
-    };
-    let mut units: Vec<u16> = name
-        .units()
-        .iter()
-        .take(31)
-        .map(|&unit| if forbidden(unit) { u16::from(b'_') } else { unit })
-        .collect();
+    let mut units = Vec::with_capacity(31);
+    for character in char::decode_utf16(name.units().iter().copied()) {
+        let character = match character {
+            Ok('\0' | '/' | '\\' | ':' | '!') | Err(_) => '_',
+            Ok(character) => character,
+        };
+        if units.len() + character.len_utf16() <= 31 {
+            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+        }
+    }
     if units.is_empty() {
         units.push(u16::from(b'_'));
     }
@@ -192,7 +193,9 @@ fn copy_bytes<S: Storage, T: Storage>(
 ) -> Result<Option<(u64, Corruption)>, Error> {
     let len = from.intact_len();
     to.reserve(len)?;
-    let mut buffer = vec![0; usize::try_from(len.min(PIECE_BYTES)).expect("at most 1 MiB")];
+    // One byte at least: where nothing is intact, asking for it tells why.
+    let piece_bytes = len.clamp(1, PIECE_BYTES);
+    let mut buffer = vec![0; usize::try_from(piece_bytes).expect("at most 1 MiB")];
     let mut at = 0;
     loop {
         match from.read_at(&mut buffer, at) {
@@ -203,10 +206,6 @@ fn copy_bytes<S: Storage, T: Storage>(
             }
             Err(Error::Corrupt(cause)) => return Ok(Some((at, cause))),
             Err(error) => return Err(error),
-        }
-        if buffer.is_empty() {
-            // Nothing is intact: one byte is asked for, to hear why.
-            buffer.push(0);
         }
     }
 }

@@ -184,6 +184,7 @@ impl Directory {
             if let Some(mut entry) = decoded {
                 if entry.kind == EntryKind::Root {
                     entry.kind = EntryKind::Storage;
+                    (entry.start_sector, entry.len_bytes) = (0, 0);
                     findings.push(Finding::new(FindingCode::RootType).at_entry(slot));
                 }
                 if entry.kind == EntryKind::Storage {

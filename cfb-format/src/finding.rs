@@ -120,6 +120,7 @@ finding_codes! {
     MiniStreamShort = "ministream.short", Error, "2.6.2", "the mini stream's chain is shorter than its size";
     MiniStreamLong = "ministream.long", Note, "2.6.2", "the mini stream's chain is longer than its size";
     StreamEmptyStart = "stream.empty-start", Warning, "2.6.3", "an empty stream has a starting sector";
+    ChainEnd = "stream.chain-end", Warning, "2.3", "a chain does not end with the mark for it";
     StreamBroken = "stream.broken", Error, "2.6.3", "a stream's chain is broken or too short";
     StreamChainLong = "stream.chain-long", Note, "2.6.3", "a stream's chain is longer than its size";
 }

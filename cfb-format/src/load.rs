@@ -102,7 +102,14 @@ pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
 
     let limit = file_sectors.min(u32::try_from(fat.cells().len()).unwrap_or(u32::MAX));
     let walk = |start: u32| chain_in(&fat.cells()[..limit as usize], start);
-    let (dir_chain, broken) = walk(header.first_dir_sector);
+    let (mut dir_chain, broken) = walk(header.first_dir_sector);
+    if let Some(Corruption::NotInAChain { sector, .. }) = broken
+        && dir_chain.is_empty()
+        && !places.has(sector)
+    {
+        // The header names this sector; its cell says only what comes next.
+        dir_chain.push(Run::single(SectorId::new(sector)));
+    }
     if let Some(fault) = broken {
         if dir_chain.is_empty() {
             let start = header.first_dir_sector;
@@ -195,7 +202,10 @@ fn find_mini_stream(
     if !root.len_bytes.is_multiple_of(u64::from(geometry.mini_bytes())) {
         findings.push(Finding::new(FindingCode::RootLen).at_entry(ROOT).found(root.len_bytes));
     }
-    let (chain, _) = walk(root.start_sector);
+    let (chain, broken) = walk(root.start_sector);
+    if let Some(fault) = broken {
+        findings.push(at_fault(Finding::new(FindingCode::ChainEnd).at_entry(ROOT), &fault));
+    }
     let have = chain.sector_count().bytes(geometry.sector_bytes());
     let code = if have < root.len_bytes {
         Some(FindingCode::MiniStreamShort)
@@ -244,6 +254,14 @@ struct Places {
     /// sector of the file.
     fat: Vec<Option<SectorId>>,
     difat: Vec<SectorId>,
+}
+
+impl Places {
+    /// Whether a sector is the FAT's or the DIFAT's.
+    fn has(&self, sector: u32) -> bool {
+        let mut own = self.fat.iter().flatten().chain(&self.difat);
+        own.any(|own| own.get() == sector)
+    }
 }
 
 /// Follows the header's 109 entries and the DIFAT chain. [MS-CFB] 2.5

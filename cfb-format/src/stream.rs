@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::node::{Body, Node, Place};
 use crate::shared::Shared;
 use crate::storage::Storage;
+use crate::write_behind::DIRECT_BYTES;
 
 /// Reads shorter than this go through a buffer of this many bytes, which a
 /// handle has from its first short read on.
@@ -282,7 +283,8 @@ impl<S: Storage> Stream<S> {
             let kept = if replaces { 0 } else { old_len.min(held) };
             let copied = self
                 .copy_bytes(&body, place, &chain, kept)
-                .and_then(|()| self.fill(place, &chain, old_len, offset, bytes));
+                .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
+                .and_then(|()| self.pad(place, &chain, new_len, bytes));
             if let Err(error) = copied {
                 body.garbage.push((place, chain));
                 return Err(error);
@@ -293,6 +295,7 @@ impl<S: Storage> Stream<S> {
             body.window = new_window(place);
         } else {
             let Body { chain, window, .. } = &mut *body;
+            let before = chain.sector_count();
             if chain.is_empty() || bytes.is_empty() {
                 // The first bytes may be all, and a length that is set is
                 // likely to stay: no window.
@@ -301,8 +304,12 @@ impl<S: Storage> Stream<S> {
             } else {
                 state.extend(place, chain, window, held)?;
             }
+            let grew = chain.sector_count() != before;
             drop(state);
             self.fill(place, &body.chain, old_len, offset, bytes)?;
+            if grew && !damaged {
+                self.pad(place, &body.chain, new_len, bytes)?;
+            }
         }
         body.private = true;
         if keep == Keep::Nothing || new_len <= body.intact {
@@ -326,6 +333,22 @@ impl<S: Storage> Stream<S> {
             self.shared.zero_chain(place, chain, old_len, offset)?;
         }
         self.shared.write_chain(place, chain, offset, bytes)
+    }
+
+    /// Zeros from the end of the stream to the end of its last new sector, so
+    /// that neighbours in the storage are gathered to one write, and nothing
+    /// that was deleted shows through.
+    fn pad(&self, place: Place, chain: &Chain, len: u64, bytes: &[u8]) -> Result<(), Error> {
+        let unit = match place {
+            Place::Regular => self.shared.geometry.sector_bytes(),
+            Place::Mini => self.shared.geometry.mini_bytes(),
+        };
+        let end = len.next_multiple_of(unit.into());
+        if bytes.is_empty() || bytes.len() >= DIRECT_BYTES || end == len {
+            return Ok(());
+        }
+        let zeros = vec![0; usize::try_from(end - len).expect("less than a sector")];
+        self.shared.write_chain(place, chain, len, &zeros)
     }
 
     /// Copies the first `len` bytes to another chain.

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 /// Sizes in bytes that decide what is gathered.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// A write from this size on is worth a call of its own.
+    /// See [`DIRECT_BYTES`].
     direct: usize,
     /// Memory for gathered bytes from which on they are written.
     drain: usize,
@@ -37,7 +37,10 @@ struct Limits {
     extent: usize,
 }
 
-const LIMITS: Limits = Limits { direct: 64 << 10, drain: 1 << 20, extent: 2 << 20 };
+/// A write from this size on is worth a call of its own.
+pub(crate) const DIRECT_BYTES: usize = 64 << 10;
+
+const LIMITS: Limits = Limits { direct: DIRECT_BYTES, drain: 1 << 20, extent: 2 << 20 };
 
 /// Writes on their way to a storage.
 ///
