@@ -94,7 +94,7 @@ fn contenders(used_per_myriad: u32, linear_too: bool) -> Vec<Box<dyn Contender>>
 
 /// Ages every contender, then lets them take turns.
 fn rows(bench: &Bench, used_per_myriad: u32, linear_too: bool) -> Vec<Row> {
-    let (aging, slice) = if bench.options.quick { (200_000, 16_384) } else { (1_000_000, 32_768) };
+    let (aging, slice) = if bench.options.quick { (200_000, 65_536) } else { (1_000_000, 131_072) };
     let patience = if bench.options.quick { 500 } else { 3_000 };
     let turn = if bench.options.quick { 100 } else { 300 };
     let mut list = contenders(used_per_myriad, linear_too);
@@ -109,9 +109,12 @@ fn rows(bench: &Bench, used_per_myriad: u32, linear_too: bool) -> Vec<Row> {
     let mut tallies: Vec<Vec<Tally>> = list.iter().map(|_| Vec::new()).collect();
     for _ in 0..bench.rounds() {
         for (contender, tallies) in list.iter_mut().zip(&mut tallies) {
-            // The others have filled the caches in between.
-            contender.run(bench, slice / 4, Duration::from_millis(turn / 4));
-            tallies.push(contender.run(bench, slice, Duration::from_millis(turn)));
+            // The others have filled the caches in between; a bitmap of 16 M
+            // sectors is two megabytes to bring back.
+            let limit = if contender.facts().linear { turn / 4 } else { 10_000 };
+            contender.run(bench, slice / 2, Duration::from_millis(limit));
+            let limit = if contender.facts().linear { turn } else { 10_000 };
+            tallies.push(contender.run(bench, slice, Duration::from_millis(limit)));
         }
     }
     list.into_iter()
