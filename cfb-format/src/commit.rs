@@ -107,6 +107,7 @@ fn fit_chain(state: &mut State, mut chain: Chain, want: u32) -> Result<Chain, Er
 
 fn fit_directory(state: &mut State) -> Result<(), Error> {
     let per_sector = state.geometry.entries_per_sector();
+    state.dir.link_new();
     if state.dir.is_changed() {
         state.dir.trim(per_sector);
         state.dir.pad(per_sector);

@@ -15,7 +15,6 @@ use crate::entry::{At, Entry};
 use crate::error::{Doing, Error};
 use crate::file_time::FileTime;
 use crate::finding::Finding;
-use crate::layout::NO_STREAM;
 use crate::load::load;
 use crate::name::Name;
 use crate::options::{CreateOptions, OpenOptions};
@@ -181,7 +180,7 @@ impl<S: Storage> CompoundFile<S> {
     ///
     /// [`Error::NotFound`], [`Error::NotAStorage`], [`Error::Stale`].
     pub fn children<'a>(&self, at: impl Into<At<'a>>) -> Result<Vec<Entry>, Error> {
-        let state = self.shared.read_state();
+        let state = self.shared.read_trees();
         let slot = find_storage(&state, at.into())?;
         let children = state.dir.children(slot);
         Ok(children.into_iter().map(|child| Entry::new(&state, child)).collect())
@@ -312,7 +311,7 @@ impl<S: Storage> CompoundFile<S> {
         if slot == ROOT {
             return Err(Error::IsRoot);
         }
-        if state.dir.entry(slot).child != NO_STREAM {
+        if !state.dir.has_no_children(slot) {
             return Err(Error::NotEmpty { path: state.dir.path(slot) });
         }
         state.remove_entry(slot);

@@ -100,7 +100,7 @@ impl<S: Storage> CompoundFile<S> {
 
     /// What is to be copied, each storage before what it holds.
     fn items(&self, at: At<'_>) -> Result<Vec<Item>, Error> {
-        let state = self.shared().read_state();
+        let state = self.shared().read_trees();
         let mut slots = vec![(find(&state, at)?, None)];
         let mut items = Vec::new();
         while let Some((slot, parent)) = slots.pop() {

@@ -50,6 +50,18 @@ impl<S: Storage> Shared<S> {
         self.state.read().expect("no panic while the state was held")
     }
 
+    /// The state with every entry in its storage's tree.
+    pub(crate) fn read_trees(&self) -> RwLockReadGuard<'_, State> {
+        loop {
+            let state = self.read_state();
+            if state.dir.is_linked() {
+                return state;
+            }
+            drop(state);
+            self.write_state().dir.link_new();
+        }
+    }
+
     pub(crate) fn write_state(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().expect("no panic while the state was held")
     }

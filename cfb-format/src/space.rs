@@ -134,6 +134,9 @@ impl Space {
     /// one run; zero when they can be had already.
     pub(crate) fn missing(&self, count: u32) -> u32 {
         let map = self.alloc.map();
+        if map.trailing_free().get() >= count {
+            return 0;
+        }
         if map.largest_run().is_some_and(|run| run.count().get() >= count) {
             return 0;
         }

@@ -1,7 +1,6 @@
 //! Everything a compound file is except its bytes: the metadata in memory,
 //! and every decision about it. No I/O happens here.
 
-use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
@@ -122,7 +121,7 @@ pub(crate) struct State {
     /// The sectors of the mini stream; shared with readers of small streams.
     pub(crate) mini_stream: Arc<RwLock<Chain>>,
     /// Streams with open handles, by slot.
-    pub(crate) open: HashMap<u32, Arc<Node>>,
+    pub(crate) open: hashbrown::HashMap<u32, Arc<Node>>,
     pub(crate) findings: Vec<Finding>,
     /// The header as it was last written by us.
     pub(crate) saved_header: Option<[u8; HEADER_BYTES]>,
@@ -166,7 +165,7 @@ impl State {
             dir_chain: loaded.dir_chain,
             mini_fat_chain: loaded.mini_fat_chain,
             mini_stream: Arc::new(RwLock::new(loaded.mini_stream)),
-            open: HashMap::new(),
+            open: hashbrown::HashMap::new(),
             findings: loaded.findings,
             saved_header: None,
         }
@@ -593,7 +592,8 @@ impl State {
     }
 
     /// An entry and all below it, children before their storage.
-    pub(crate) fn subtree(&self, slot: u32) -> Vec<u32> {
+    pub(crate) fn subtree(&mut self, slot: u32) -> Vec<u32> {
+        self.dir.link_new();
         let mut order = vec![slot];
         let mut next = 0;
         while next < order.len() {

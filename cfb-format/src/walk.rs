@@ -29,7 +29,7 @@ impl<S: Storage> Iterator for Walk<'_, S> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        let state = self.shared.read_state();
+        let state = self.shared.read_trees();
         loop {
             let (id, path, depth) = self.ahead.pop()?;
             let Some(slot) = state.dir.resolve(id) else { continue };
