@@ -81,12 +81,15 @@ impl Usage {
                 EntryKind::Stream => {
                     let found = state.find_stream(slot);
                     usage.streams += 1;
-                    usage.stream_bytes += state.dir.entry(slot).len_bytes;
+                    // A damaged file may claim more than there can be.
+                    let len_bytes = state.dir.entry(slot).len_bytes;
+                    usage.stream_bytes = usage.stream_bytes.saturating_add(len_bytes);
                     usage.stream_runs += found.chain.run_count() as u64;
                     usage.non_empty_streams += u32::from(!found.chain.is_empty());
                     usage.damaged_streams += u32::from(found.damage.is_some());
                     if found.place == Place::Regular {
-                        usage.data_sectors += found.chain.sector_count().get();
+                        let sectors = found.chain.sector_count().get();
+                        usage.data_sectors = usage.data_sectors.saturating_add(sectors);
                     }
                 }
             }
