@@ -1,0 +1,222 @@
+//! The cost of a call is the cost of its bytes, counted in calls on the storage and bytes through them. The
+//! numbers are exact and the same on every machine.
+
+#![allow(clippy::cast_possible_truncation, reason = "sizes here are small by construction")]
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use cfb_format::{CompoundFile, CreateOptions, MemStorage, OpenOptions, Storage, Version};
+
+const VERSIONS: [Version; 2] = [Version::V3, Version::V4];
+const MIB: u64 = 1 << 20;
+
+/// Memory that counts what is asked of it.
+#[derive(Clone)]
+struct Counting {
+    inner: MemStorage,
+    counts: Arc<[AtomicU64; 4]>,
+}
+
+/// Calls and bytes since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Io {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    written_bytes: u64,
+}
+
+impl Counting {
+    fn new(inner: MemStorage) -> Self {
+        Self { inner, counts: Arc::default() }
+    }
+
+    /// What was asked since the last call of this.
+    fn take(&self) -> Io {
+        let [reads, read_bytes, writes, written_bytes] =
+            [0, 1, 2, 3].map(|i: usize| self.counts[i].swap(0, Relaxed));
+        Io { reads, read_bytes, writes, written_bytes }
+    }
+
+    fn count(&self, at: usize, bytes: usize) {
+        self.counts[at].fetch_add(1, Relaxed);
+        self.counts[at + 1].fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl Storage for Counting {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.inner.read_at(buf, offset)?;
+        self.count(0, read);
+        Ok(read)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.count(2, buf.len());
+        self.inner.write_at(buf, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+/// A new file with `count` streams of `len` bytes, flushed.
+fn file_of(version: Version, count: usize, len: usize) -> (CompoundFile<Counting>, Counting) {
+    let storage = Counting::new(MemStorage::new());
+    let file = CreateOptions::new()
+        .version(version)
+        .create_storage(storage.clone())
+        .expect("an empty file");
+    for i in 0..count {
+        file.write_stream(format!("stream {i}").as_str(), &vec![i as u8; len])
+            .expect("memory takes all");
+    }
+    file.flush().expect("memory takes all");
+    (file, storage)
+}
+
+#[test]
+fn creating_a_thousand_streams_takes_at_most_32_writes() {
+    for version in VERSIONS {
+        for len in [0, 64, 1024, 4000] {
+            let (_file, storage) = file_of(version, 1000, len);
+            let io = storage.take();
+            println!("{version:?}, 1,000 streams of {len} bytes: {io:?}");
+            assert!(io.writes <= 32, "{version:?}, {len} bytes each: {io:?}");
+            // The file once, and before that the empty one.
+            let size = storage.len().expect("memory knows its length") + 4 * 4096;
+            assert!(io.written_bytes <= size, "{version:?}, {len} bytes each: {io:?} for {size}");
+        }
+    }
+}
+
+#[test]
+fn creating_a_thousand_streams_through_handles_takes_at_most_32_writes() {
+    for version in VERSIONS {
+        let storage = Counting::new(MemStorage::new());
+        let file = CreateOptions::new()
+            .version(version)
+            .create_storage(storage.clone())
+            .expect("an empty file");
+        for i in 0..1000u32 {
+            let mut stream =
+                file.create_stream(format!("stream {i}").as_str()).expect("a new name");
+            io::Write::write_all(&mut stream, &[i as u8; 1024]).expect("memory takes all");
+        }
+        file.flush().expect("memory takes all");
+        let io = storage.take();
+        println!("{version:?}, 1,000 handles of 1,024 bytes: {io:?}");
+        assert!(io.writes <= 32, "{version:?}: {io:?}");
+    }
+}
+
+#[test]
+fn a_long_stream_in_chunks_takes_one_write_a_chunk_and_sixteen_more() {
+    for version in VERSIONS {
+        let storage = Counting::new(MemStorage::new());
+        let file = CreateOptions::new()
+            .version(version)
+            .create_storage(storage.clone())
+            .expect("an empty file");
+        let mut stream = file.create_stream("long").expect("a new name");
+        let chunk = vec![0xA5; 1 << 20];
+        for _ in 0..64 {
+            io::Write::write_all(&mut stream, &chunk).expect("memory takes all");
+        }
+        drop(stream);
+        file.flush().expect("memory takes all");
+        let io = storage.take();
+        println!("{version:?}, 64 MiB in chunks: {io:?}");
+        assert!(io.writes <= 64 + 16, "{version:?}: {io:?}");
+        // Metadata: a FAT cell a sector, and a little.
+        let sector_bytes = if version == Version::V3 { 512 } else { 4096 };
+        let metadata = 64 * MIB / sector_bytes * 4 + (64 << 10);
+        assert!(io.written_bytes <= 64 * MIB * 102 / 100 + metadata, "{version:?}: {io:?}");
+        assert_eq!(
+            storage.inner.to_vec().len() as u64 / MIB,
+            64,
+            "and the file is as long as its content"
+        );
+    }
+}
+
+#[test]
+fn opening_a_file_of_a_thousand_streams_takes_at_most_8_reads() {
+    for version in VERSIONS {
+        for len in [0, 64, 1024, 4000, 5000] {
+            let (file, storage) = file_of(version, 1000, len);
+            drop(file);
+            storage.take();
+            let file =
+                OpenOptions::new().open_storage(storage.clone()).expect("what was written opens");
+            let io = storage.take();
+            println!("{version:?}, opening 1,000 streams of {len} bytes: {io:?}");
+            assert!(io.reads <= 8, "{version:?}, {len} bytes each: {io:?}");
+            assert_eq!(io.writes, 0, "opening writes nothing");
+            assert_eq!(file.walk().count(), 1001);
+            assert_eq!(storage.take().reads, 0, "listing needs no more");
+        }
+    }
+}
+
+#[test]
+fn a_random_read_of_4_kib_reads_at_most_8_kib() {
+    for version in VERSIONS {
+        let (file, storage) = file_of(version, 1, 8 << 20);
+        drop(file);
+        let file =
+            OpenOptions::new().open_storage(storage.clone()).expect("what was written opens");
+        let mut stream = file.open_stream("stream 0").expect("it is there");
+        let mut buf = vec![0; 4096];
+        stream.read_exact(&mut buf).expect("8 MiB are there");
+        storage.take();
+        for at in [5_000_000, 77, 8_000_000, 1_234_567, 4096 * 700] {
+            stream.seek(SeekFrom::Start(at)).expect("any place can be sought");
+            stream.read_exact(&mut buf).expect("8 MiB are there");
+            let io = storage.take();
+            assert!(io.read_bytes <= 8192 && io.reads <= 2, "{version:?}, read at {at}: {io:?}");
+            stream.read_at(&mut buf, at / 2).expect("8 MiB are there");
+            let io = storage.take();
+            assert_eq!((io.reads, io.read_bytes), (1, 4096), "{version:?}, read_at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_flush_without_changes_touches_nothing() {
+    for version in VERSIONS {
+        let (file, storage) = file_of(version, 100, 1000);
+        storage.take();
+        file.flush().expect("memory takes all");
+        drop(file);
+        assert_eq!(storage.take(), Io { reads: 0, read_bytes: 0, writes: 0, written_bytes: 0 });
+    }
+}
+
+#[test]
+fn changing_one_small_stream_among_a_thousand_writes_little() {
+    for version in VERSIONS {
+        let (file, storage) = file_of(version, 1000, 1024);
+        drop(file);
+        let file = CompoundFile::from_storage(storage.clone()).expect("what was written opens");
+        storage.take();
+        file.write_stream("stream 500", &[7; 1000]).expect("memory takes all");
+        file.flush().expect("memory takes all");
+        let io = storage.take();
+        println!("{version:?}, changing one of 1,000: {io:?}");
+        assert!(io.writes <= 8, "{version:?}: {io:?}");
+        assert!(io.written_bytes <= 64 << 10, "{version:?}: {io:?}");
+        assert!(io.read_bytes <= 64 << 10, "{version:?}: {io:?}");
+    }
+}
