@@ -2,4 +2,7 @@
 //! empty.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of these helpers")]
 
+pub(crate) mod abuse;
+pub(crate) mod files;
 pub(crate) mod raw;
+pub(crate) mod storages;

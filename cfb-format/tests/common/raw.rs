@@ -101,13 +101,14 @@ pub(crate) fn n32(number: usize) -> u32 {
 
 /// The content of a test stream: `len_bytes` bytes that differ by `seed` and by position.
 pub(crate) fn pattern(seed: u32, len_bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
-    (0..len_bytes)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            state.to_le_bytes()[1]
-        })
-        .collect()
+    let mut state = u64::from(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut bytes = Vec::with_capacity(len_bytes + 8);
+    while bytes.len() < len_bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len_bytes);
+    bytes
 }
