@@ -107,6 +107,13 @@ impl FreeMap {
         Self::over(Bitmap::new(total.get(), true), Some(Limits { chunks, bin: bin.max(1) }))
     }
 
+    /// Whether the bins have all free runs, so that best fit is exact: for
+    /// tests.
+    #[doc(hidden)]
+    pub fn bins_are_complete(&self) -> bool {
+        self.bins.is_complete()
+    }
+
     fn over(bits: Bitmap, limits: Option<Limits>) -> Self {
         let (free, runs) = (bits.count_free(0, bits.total()), bits.count_runs());
         Self { bins: SizeBins::new(&bits, limits), bits, free, runs }
@@ -179,8 +186,8 @@ impl FreeMap {
     ///
     /// When `goal` lies in a free run that has `count` sectors from it on, it
     /// is those. Else best fit: the first `count` sectors of the shortest free
-    /// run that has so many. That is exact below 512 sectors and within 1/64
-    /// of the run's length above; if the device has more free runs than the
+    /// run that has so many. That is exact for runs below 512 sectors and
+    /// within 1/64 of their length above; if the device has more free runs than the
     /// bins may hold, a somewhat longer run may be chosen. Among runs of one
     /// length the choice depends on what happened before, and on nothing else.
     ///

@@ -506,6 +506,11 @@ impl SizeBins {
         }
     }
 
+    /// Whether no bin is flagged.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.flagged.is_empty()
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.candidates.heap_bytes()
     }

@@ -39,6 +39,10 @@ pub(crate) enum Op {
     Replace { chain: u8, from: u16, count: u16 },
     /// Just these sectors are taken, if they are free.
     Take { at: u16, count: u16 },
+    /// Every so manyeth sector is taken: many free runs of one length.
+    Comb { at: u16, stride: u8, teeth: u8 },
+    /// Sectors taken by `Take` and `Comb` are given back.
+    GiveBack { at: u16, count: u16 },
     /// The device grows.
     Grow { by: u16 },
     /// The device shrinks, if its last sectors are free.
@@ -63,7 +67,7 @@ impl Op {
     /// An operation out of any three numbers.
     pub(crate) fn from_numbers(kind: u8, which: u8, number: u16) -> Self {
         let (chain, small) = (which, u16::from(which));
-        match kind % 24 {
+        match kind % 26 {
             0 | 1 => Self::Allocate { count: number },
             2 => Self::Allocate { count: small },
             3 => Self::AllocateAt { count: small, goal: number },
@@ -84,7 +88,9 @@ impl Op {
             21 => Self::Redeem { reservation: which / 2, count: number },
             22 if which.is_multiple_of(3) => Self::Rebuild { from_words: number.is_multiple_of(2) },
             22 => Self::Commit,
-            _ => Self::Rollback,
+            23 => Self::Rollback,
+            24 => Self::Comb { at: number, stride: which % 16, teeth: which },
+            _ => Self::GiveBack { at: number, count: small },
         }
     }
 }
@@ -127,8 +133,6 @@ pub(crate) struct Model {
     /// Sectors taken for good by `Op::Take`.
     fixed: BTreeSet<u32>,
     committed_fixed: BTreeSet<u32>,
-    /// Whether bins never overflow, so that best fit is exact.
-    exact: bool,
 }
 
 fn count(count: u32) -> SectorCount {
@@ -163,18 +167,51 @@ fn pick(which: u8, of: usize) -> Option<usize> {
     usize::from(which).checked_rem(of)
 }
 
+/// Whether what was chosen is what the documentation says.
+fn check_choice(chain: &Chain, wanted: u32, goal: Option<u32>, free: &[(u32, u32)], exact: bool) {
+    let Some(first) = chain.first() else {
+        return assert_eq!(wanted, 0);
+    };
+    let fits_at = |goal| free.iter().any(|&(s, len)| s <= goal && goal + wanted <= s + len);
+    if let Some(goal) = goal.filter(|&goal| fits_at(goal)) {
+        assert_eq!((first, chain.run_count()), (id(goal), 1), "the goal was free");
+        return;
+    }
+    let best = free.iter().map(|&(_, len)| len).filter(|&len| len >= wanted).min();
+    if let Some(best) = best {
+        assert_eq!(chain.run_count(), 1, "{wanted} fit into a run of {best}");
+        let chosen = free.iter().find(|&&(start, _)| id(start) == first).map(|&(_, len)| len);
+        let chosen = chosen.expect("the front of a free run is taken");
+        assert!(!exact || fits_best(chosen, best), "{chosen} for {wanted}, the best is {best}");
+    } else if exact && free.iter().all(|&(_, len)| len < 512) {
+        let mut lens: Vec<u32> = free.iter().map(|&(_, len)| len).collect();
+        lens.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut left, mut fewest) = (wanted, 0);
+        while left > 0 {
+            left = left.saturating_sub(lens[fewest]);
+            fewest += 1;
+        }
+        assert!(chain.run_count() <= fewest, "{} runs, {fewest} do", chain.run_count());
+    }
+}
+
+/// Best fit: exact below 512 sectors, within 1/64 above.
+fn fits_best(chosen: u32, best: u32) -> bool {
+    chosen <= best + if best < 512 { 0 } else { best / 64 }
+}
+
 impl Model {
     /// A device of `total` free sectors.
     pub(crate) fn new(total: u32) -> Self {
-        Self::over(FreeMap::new(count(total)), true)
+        Self::over(FreeMap::new(count(total)))
     }
 
     /// A device whose bins hold so few candidates that they overflow.
     pub(crate) fn with_tiny_bins(total: u32, chunks: u32, bin: u16) -> Self {
-        Self::over(FreeMap::with_tiny_bins(count(total), chunks, bin), false)
+        Self::over(FreeMap::with_tiny_bins(count(total), chunks, bin))
     }
 
-    fn over(map: FreeMap, exact: bool) -> Self {
+    fn over(map: FreeMap) -> Self {
         let total = map.total().get();
         let free: BTreeSet<u32> = (0..total).collect();
         Self {
@@ -191,7 +228,6 @@ impl Model {
             committed_streams: Vec::new(),
             fixed: BTreeSet::new(),
             committed_fixed: BTreeSet::new(),
-            exact,
         }
     }
 
@@ -220,6 +256,13 @@ impl Model {
             Op::Release { chain } => self.release(chain),
             Op::Replace { chain, from, count } => self.replace(chain, from, count),
             Op::Take { at, count } => self.take(u32::from(at), u32::from(count)),
+            Op::Comb { at, stride, teeth } => {
+                let step = 2 + u32::from(stride);
+                for tooth in 0..u32::from(teeth) {
+                    self.take(u32::from(at) % (self.total + 1) + tooth * step, 1);
+                }
+            }
+            Op::GiveBack { at, count } => self.give_back(u32::from(at), u32::from(count)),
             Op::Grow { by } => self.grow(u32::from(by)),
             Op::Shrink { by } => self.shrink(u32::from(by)),
             Op::ShrinkToFit => self.shrink_to_fit(),
@@ -262,11 +305,12 @@ impl Model {
     fn allocate(&mut self, wanted: u32, goal: Option<u32>) {
         let available = self.available();
         let before = runs_of(&self.free);
+        let exact = self.real.map().bins_are_complete();
         match self.real.allocate(count(wanted), goal.map(id)) {
             Ok(chain) => {
                 assert!(wanted <= available, "{wanted} out of {available}");
                 assert_eq!(chain.sector_count(), count(wanted));
-                self.check_choice(&chain, wanted, goal, &before);
+                check_choice(&chain, wanted, goal, &before, exact);
                 self.took(&chain);
                 self.streams.push(Stream::new(chain));
             }
@@ -274,42 +318,6 @@ impl Model {
                 assert!(wanted > available, "{wanted} of {available}: {error}");
                 assert_eq!(error, NoSpace { wanted: count(wanted), free: count(available) });
             }
-        }
-    }
-
-    /// Whether what was chosen is what the documentation says.
-    fn check_choice(&self, chain: &Chain, wanted: u32, goal: Option<u32>, free: &[(u32, u32)]) {
-        let Some(first) = chain.first() else {
-            return assert_eq!(wanted, 0);
-        };
-        let fits_at = |goal| free.iter().any(|&(s, len)| s <= goal && goal + wanted <= s + len);
-        if let Some(goal) = goal.filter(|&goal| fits_at(goal)) {
-            assert_eq!((first, chain.run_count()), (id(goal), 1), "the goal was free");
-            return;
-        }
-        let best = free.iter().map(|&(_, len)| len).filter(|&len| len >= wanted).min();
-        if let Some(best) = best {
-            assert_eq!(chain.run_count(), 1, "{wanted} fit into a run of {best}");
-            let chosen = free.iter().find(|&&(start, _)| id(start) == first).map(|&(_, len)| len);
-            let chosen = chosen.expect("the front of a free run is taken");
-            self.check_fit(chosen, best, wanted);
-        } else if self.exact && free.iter().all(|&(_, len)| len < 512) {
-            let mut lens: Vec<u32> = free.iter().map(|&(_, len)| len).collect();
-            lens.sort_unstable_by(|a, b| b.cmp(a));
-            let (mut left, mut fewest) = (wanted, 0);
-            while left > 0 {
-                left = left.saturating_sub(lens[fewest]);
-                fewest += 1;
-            }
-            assert!(chain.run_count() <= fewest, "{} runs, {fewest} do", chain.run_count());
-        }
-    }
-
-    /// Best fit: exact below 512 sectors, within 1/64 above.
-    fn check_fit(&self, chosen: u32, best: u32, wanted: u32) {
-        let slack = if best < 512 { 0 } else { best / 64 };
-        if self.exact {
-            assert!(chosen <= best + slack, "{chosen} for {wanted}, the best is {best}");
         }
     }
 
@@ -460,6 +468,15 @@ impl Model {
         self.fixed.extend(range(run));
     }
 
+    fn give_back(&mut self, at: u32, len: u32) {
+        let at = at % (self.total + 1);
+        let inside: BTreeSet<u32> = self.fixed.range(at..at + len).copied().collect();
+        for (start, len) in runs_of(&inside) {
+            self.give(&Chain::from_runs([Run::new(id(start), count(len))]));
+        }
+        self.fixed.retain(|at| !inside.contains(at));
+    }
+
     fn grow(&mut self, by: u32) {
         if self.total + by > 1 << 14 {
             return;
@@ -573,7 +590,6 @@ impl Model {
             FreeMap::from_used_runs(total, used).expect("used runs do not overlap")
         };
         assert_eq!(&new, old);
-        self.exact = true;
         let kept: Vec<u32> =
             self.reservations.drain(..).map(|kept| kept.sector_count().get()).collect();
         self.real = Allocator::new(new);
@@ -642,6 +658,7 @@ impl Model {
         let around = runs.iter().flat_map(|&(_, len)| [len, len + 1]).take(20);
         for wanted in lens.chain(around) {
             let best = runs.iter().map(|&(_, len)| len).filter(|&len| len >= wanted).min();
+            let exact = map.bins_are_complete();
             let found = map.find(count(wanted), None);
             assert_eq!(found.is_some(), best.is_some(), "a run of {wanted}, best {best:?}");
             let Some(found) = found else { continue };
@@ -651,7 +668,9 @@ impl Model {
                 .find(|&&(start, _)| id(start) == found.start())
                 .expect("the front of a free run is found");
             assert!(*len >= wanted);
-            self.check_fit(*len, best.unwrap_or(0), wanted);
+            let best = best.unwrap_or(0);
+            let fits = !exact || fits_best(*len, best);
+            assert!(fits, "{len} for {wanted}, the best is {best}");
         }
         map.verify().expect("searching leaves the facts as they are");
         assert_eq!(&map, self.real.map());
