@@ -242,10 +242,11 @@ impl FreeMap {
     /// Takes up to `count` sectors from the front of the longest run, if that
     /// has at least `min_run`.
     pub(crate) fn take_longest(&mut self, count: SectorCount, min_run: SectorCount) -> Option<Run> {
-        let (start, end) = self.bins.pop_longest(&self.bits)?;
+        let (mut start, mut end) = self.bins.pop_longest(&self.bits)?;
         if end - start < min_run.get() {
             self.bins.push(start, end - start, &self.bits);
-            return None;
+            // while bins are not complete, a longer one may be in none
+            (start, end) = self.bins.pop_fit(min_run.get(), &self.bits)?;
         }
         Some(self.take_front(start, end, count.get().min(end - start)))
     }

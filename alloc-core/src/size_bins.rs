@@ -47,14 +47,15 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// A fifth of a bit a sector for the bins and their candidates; the bitmap
-    /// and its summaries take 1.033 bits. One bin takes a sixteenth of the
-    /// candidates, so that the many short runs of a badly fragmented device
-    /// leave room for the few long ones.
+    /// and its summaries take 1.033 bits. One bin takes half of the
+    /// candidates at first, and less as soon as they are short: so that the
+    /// many short runs of a badly fragmented device leave room for the few
+    /// long ones.
     pub(crate) fn for_total(total: u32) -> Self {
         // 64 bits a bin, 256 bits a chunk; `CLASSES` is below 2048
         let bins = u32::try_from(class_of(total.max(1)) + 1).unwrap_or(u32::MAX) * 64;
         let chunks = ((total / 5).saturating_sub(bins) / 256).max(128);
-        let bin = u16::try_from(chunks / 16 * 7).unwrap_or(u16::MAX - 1).clamp(56, u16::MAX - 1);
+        let bin = u16::try_from(chunks / 2 * 7).unwrap_or(u16::MAX - 1).min(u16::MAX - 1);
         Self { chunks, bin }
     }
 }
@@ -343,9 +344,9 @@ impl SizeBins {
         loop {
             let filled = self.filled.prev(before);
             if !swept {
-                let dry = (0..before).rev().find(|&c| self.flagged.contains(c));
-                let dry = dry.filter(|&dry| filled.is_none_or(|filled| dry > filled));
-                if let Some(dry) = dry {
+                // a flagged class above the greatest filled one is dry
+                let flagged = self.flagged.prev(before);
+                if let Some(dry) = flagged.filter(|&dry| filled.is_none_or(|f| dry > f)) {
                     swept = true;
                     self.sweep(dry, bits);
                     continue;
@@ -402,9 +403,7 @@ impl SizeBins {
             self.cursor = 0;
         }
         // shorter runs are passed over
-        for shorter in (0..class).filter(|&c| self.flagged.contains(c)).collect::<Vec<_>>() {
-            self.missed.insert(shorter);
-        }
+        self.missed.insert_below(class, &self.flagged);
         let begin = self.cursor;
         let mut at = if bits.is_free(begin) { bits.run_start(begin) } else { begin };
         let stop = total.min(begin.saturating_add(SWEEP_SECTORS));

@@ -265,6 +265,15 @@ impl ClassSet {
         }
     }
 
+    /// Adds the members of `other` that are below `before`.
+    pub(crate) fn insert_below(&mut self, before: usize, other: &Self) {
+        let mut from = 0;
+        while let Some(class) = other.next(from).filter(|&class| class < before) {
+            self.insert(class);
+            from = class + 1;
+        }
+    }
+
     #[inline]
     pub(crate) fn contains(&self, class: usize) -> bool {
         self.words[class / 64] & (1 << (class % 64)) != 0
