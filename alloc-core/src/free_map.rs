@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::size_bins::{Limits, SizeBins};
+use crate::size_bins::{Fit, Limits, SizeBins};
 use crate::stats::FreeStats;
 use crate::words::{bit_of, word_of, words_for};
 use crate::{MapError, Run, SectorCount, SectorId, VerifyError};
@@ -103,8 +103,8 @@ impl FreeMap {
     /// A map whose bins hold so few candidates that they overflow all the
     /// time: for tests.
     #[doc(hidden)]
-    pub fn with_tiny_bins(total: SectorCount, chunks: u32, bin: u16) -> Self {
-        Self::over(Bitmap::new(total.get(), true), Some(Limits { chunks, bin: bin.max(1) }))
+    pub fn with_tiny_bins(total: SectorCount, bytes: usize, bin: u16) -> Self {
+        Self::over(Bitmap::new(total.get(), true), Some(Limits { bytes, bin: bin.max(1) }))
     }
 
     /// Whether the bins have all free runs, so that best fit is exact: for
@@ -202,9 +202,9 @@ impl FreeMap {
         if let Some(run) = self.at_goal(count, goal) {
             return Some(run);
         }
-        let (start, end) = self.bins.pop_fit(count.get(), &self.bits)?;
-        self.bins.push(start, end - start, &self.bits);
-        Some(Run::new(SectorId::new(start), count))
+        let fit = self.bins.fit(count.get(), &self.bits)?;
+        self.bins.keep(fit, &self.bits);
+        Some(Run::new(SectorId::new(fit.start), count))
     }
 
     /// The `count` sectors from the goal on, if they are free.
@@ -224,8 +224,8 @@ impl FreeMap {
             self.take_within(run.start().get(), run.end().get());
             return Some(run);
         }
-        let (start, end) = self.bins.pop_fit(count.get(), &self.bits)?;
-        Some(self.take_front(start, end, count.get()))
+        let fit = self.bins.fit(count.get(), &self.bits)?;
+        Some(self.take_front(fit, count.get()))
     }
 
     /// Takes `count` sectors from the front of the run that fits best among
@@ -235,20 +235,20 @@ impl FreeMap {
         count: SectorCount,
         min_run: SectorCount,
     ) -> Option<Run> {
-        let (start, end) = self.bins.pop_fit(count.max(min_run).get(), &self.bits)?;
-        Some(self.take_front(start, end, count.get()))
+        let fit = self.bins.fit(count.max(min_run).get(), &self.bits)?;
+        Some(self.take_front(fit, count.get()))
     }
 
     /// Takes up to `count` sectors from the front of the longest run, if that
     /// has at least `min_run`.
     pub(crate) fn take_longest(&mut self, count: SectorCount, min_run: SectorCount) -> Option<Run> {
-        let (mut start, mut end) = self.bins.pop_longest(&self.bits)?;
-        if end - start < min_run.get() {
-            self.bins.push(start, end - start, &self.bits);
+        let mut fit = self.bins.longest_fit(&self.bits)?;
+        if fit.end - fit.start < min_run.get() {
+            self.bins.keep(fit, &self.bits);
             // while bins are not complete, a longer one may be in none
-            (start, end) = self.bins.pop_fit(min_run.get(), &self.bits)?;
+            fit = self.bins.fit(min_run.get(), &self.bits)?;
         }
-        Some(self.take_front(start, end, count.get().min(end - start)))
+        Some(self.take_front(fit, count.get().min(fit.end - fit.start)))
     }
 
     /// Takes up to `count` free sectors that lie from `at` on.
@@ -265,18 +265,15 @@ impl FreeMap {
         Some(Run::span(start, taken))
     }
 
-    /// Takes the front of a run that is out of the bins.
+    /// Takes the front of a run that the bins have chosen.
     #[inline]
-    fn take_front(&mut self, start: u32, end: u32, count: u32) -> Run {
-        let cut = start + count;
-        self.bits.set_used(start, cut);
+    fn take_front(&mut self, fit: Fit, count: u32) -> Run {
+        let cut = fit.start + count;
+        self.bits.set_used(fit.start, cut);
         self.free -= count;
-        if cut < end {
-            self.bins.push(cut, end - cut, &self.bits);
-        } else {
-            self.runs -= 1;
-        }
-        Run::span(start, cut)
+        self.runs -= u32::from(cut == fit.end);
+        self.bins.cut(fit, cut, &self.bits);
+        Run::span(fit.start, cut)
     }
 
     /// Takes sectors that are known to be free.

@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 
 use crate::bitmap::Bitmap;
 use crate::size_class::{CLASSES, EXACT, class_of, least_of};
-use crate::stacks::{ClassSet, Stacks};
+use crate::stacks::{ClassSet, ROOM, Stacks};
+use crate::words::BITS;
 use crate::{Run, VerifyError};
 
 /// Candidates a bin takes before it is looked through for wrong ones the first
@@ -31,7 +32,9 @@ const FIRST_LIMIT: u16 = 14;
 /// How far one sweep reads: 2^15 words, a quarter of a megabyte.
 const SWEEP_SECTORS: u32 = 1 << 21;
 /// How many runs one sweep looks at.
-const SWEEP_RUNS: u32 = 2048;
+const SWEEP_RUNS: u32 = 4096;
+/// After so many runs a sweep decides whether to go on with all lengths.
+const SAMPLE_RUNS: u32 = 128;
 /// How many candidates of a class with several lengths are tried before the
 /// next class, where all of them fit.
 const TRIES: usize = 8;
@@ -39,25 +42,32 @@ const TRIES: usize = 8;
 /// Limits on memory, chosen from the size of the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Chunks of candidates in all bins together.
-    pub(crate) chunks: u32,
+    /// The bins and their candidates.
+    pub(crate) bytes: usize,
     /// Candidates in one bin.
     pub(crate) bin: u16,
 }
 
 impl Limits {
-    /// A fifth of a bit a sector for the bins and their candidates; the bitmap
-    /// and its summaries take 1.033 bits. One bin takes half of the
-    /// candidates at first, and less as soon as they are short: so that the
-    /// many short runs of a badly fragmented device leave room for the few
-    /// long ones.
+    /// A fifth of a bit a sector; the bitmap and its summaries take 1.033
+    /// bits. One bin takes half of the candidates at first, and less as soon
+    /// as memory is short: so that the many short runs of a badly fragmented
+    /// device leave room for the few long ones.
     pub(crate) fn for_total(total: u32) -> Self {
-        // 64 bits a bin, 256 bits a chunk; `CLASSES` is below 2048
-        let bins = u32::try_from(class_of(total.max(1)) + 1).unwrap_or(u32::MAX) * 64;
-        let chunks = ((total / 5).saturating_sub(bins) / 256).max(128);
-        let bin = u16::try_from(chunks / 2 * 7).unwrap_or(u16::MAX - 1).min(u16::MAX - 1);
-        Self { chunks, bin }
+        let bytes = (total as usize / 40).max(8 << 10);
+        // three candidates in 16 bytes
+        let bin = u16::try_from(bytes / 32 * 3).unwrap_or(u16::MAX).min(u16::MAX - 1);
+        Self { bytes, bin }
     }
+}
+
+/// A free run chosen for a request. It lies on top of its bin still.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fit {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Its bin, or `CLASSES` when it is in none.
+    class: usize,
 }
 
 /// Free runs by length.
@@ -87,7 +97,7 @@ impl SizeBins {
         let fixed_limits = limits.is_some();
         let limits = limits.unwrap_or_else(|| Limits::for_total(bits.total()));
         let mut filed = Self {
-            candidates: Stacks::new(limits.chunks, FIRST_LIMIT.min(limits.bin)),
+            candidates: Stacks::new(limits.bytes, FIRST_LIMIT.min(limits.bin)),
             filled: ClassSet::new(),
             flagged: ClassSet::new(),
             missed: ClassSet::new(),
@@ -131,7 +141,7 @@ impl SizeBins {
         if !self.fixed_limits {
             let was = self.limits.bin;
             self.limits = Limits::for_total(total);
-            self.candidates.set_max_chunks(self.limits.chunks);
+            self.candidates.set_max_bytes(self.limits.bytes);
             if self.bin_limit == was || self.bin_limit > self.limits.bin {
                 self.bin_limit = self.limits.bin;
             }
@@ -149,6 +159,9 @@ impl SizeBins {
     pub(crate) fn push(&mut self, start: u32, len: u32, bits: &Bitmap) {
         self.longest = self.longest.max(len);
         let class = class_of(len);
+        if self.candidates.top(class) == Some(start) {
+            return;
+        }
         if self.candidates.is_full(class) && !self.make_room_in(class, bits)
             || !self.file_in(class, start, bits)
         {
@@ -207,33 +220,44 @@ impl SizeBins {
         (class_of(end - start) == class).then_some(end)
     }
 
-    /// The next right candidate of a bin, taken off it.
+    /// The uppermost right candidate of a bin; wrong ones above are dropped.
     #[inline]
-    fn pop_checked(&mut self, class: usize, bits: &Bitmap) -> Option<(u32, u32)> {
-        while let Some(start) = self.pop(class) {
+    fn top_checked(&mut self, class: usize, bits: &Bitmap) -> Option<Fit> {
+        while let Some(start) = self.candidates.top(class) {
             if let Some(end) = Self::checked(class, start, bits) {
-                return Some((start, end));
+                return Some(Fit { start, end, class });
             }
+            self.pop(class);
         }
         None
     }
 
-    /// A free run of at least `count` sectors, `count > 0`, taken out of the
-    /// bins: the shortest such run while `count` is below 512 and no bin is
-    /// flagged; near the shortest otherwise. `None` proves that there is none.
-    ///
-    /// The caller files what it leaves of the run.
+    /// A free run of at least `count` sectors, `count > 0`: the shortest such
+    /// run if that is below 512 and no bin is flagged; near the shortest
+    /// otherwise. `None` proves that there is none.
     #[inline]
-    pub(crate) fn pop_fit(&mut self, count: u32, bits: &Bitmap) -> Option<(u32, u32)> {
+    pub(crate) fn fit(&mut self, count: u32, bits: &Bitmap) -> Option<Fit> {
         if count > self.longest {
             return None;
         }
         let own = class_of(count);
-        let all_fit = least_of(own) == count;
-        if !all_fit && let Some(run) = self.pop_fit_among(own, count, TRIES, bits) {
-            return Some(run);
+        if count < EXACT && self.flagged.is_empty() {
+            while let Some(class) = self.filled.next(own) {
+                if let Some(fit) = self.top_checked(class, bits) {
+                    return Some(fit);
+                }
+            }
         }
-        let mut from = if all_fit { own } else { own + 1 };
+        self.fit_with_care(count, own, bits)
+    }
+
+    /// `fit` where the own class may not do, or bins may not be complete.
+    fn fit_with_care(&mut self, count: u32, own: usize, bits: &Bitmap) -> Option<Fit> {
+        let all_fit = least_of(own) == count;
+        if !all_fit && let Some(fit) = self.fit_among(own, count, TRIES, bits) {
+            return Some(fit);
+        }
+        let from = if all_fit { own } else { own + 1 };
         let mut swept = self.flagged.is_empty();
         loop {
             let filled = self.filled.next(from);
@@ -246,10 +270,9 @@ impl SizeBins {
                 continue;
             }
             let Some(class) = filled else { break };
-            if let Some(run) = self.pop_checked(class, bits) {
-                return Some(run);
+            if let Some(fit) = self.top_checked(class, bits) {
+                return Some(fit);
             }
-            from = class;
         }
         self.last_resort(count, own, all_fit, bits)
     }
@@ -257,15 +280,9 @@ impl SizeBins {
     /// The rest of the own class, then the bitmap itself if some bin is not
     /// complete, then the proof.
     #[cold]
-    fn last_resort(
-        &mut self,
-        count: u32,
-        own: usize,
-        all_fit: bool,
-        bits: &Bitmap,
-    ) -> Option<(u32, u32)> {
-        if !all_fit && let Some(run) = self.pop_fit_among(own, count, usize::MAX, bits) {
-            return Some(run);
+    fn last_resort(&mut self, count: u32, own: usize, all_fit: bool, bits: &Bitmap) -> Option<Fit> {
+        if !all_fit && let Some(fit) = self.fit_among(own, count, usize::MAX, bits) {
+            return Some(fit);
         }
         if self.flagged.next(own).is_some() {
             let first = if all_fit { own } else { own + 1 };
@@ -275,14 +292,13 @@ impl SizeBins {
             {
                 left = left.saturating_sub(self.sweep(dry, bits));
                 while let Some(class) = self.filled.next(first) {
-                    if let Some(run) = self.pop_checked(class, bits) {
-                        return Some(run);
+                    if let Some(fit) = self.top_checked(class, bits) {
+                        return Some(fit);
                     }
                 }
             }
             if let Some((start, end)) = bits.next_run(0, bits.total(), count) {
-                self.forget(start, end - start);
-                return Some((start, end));
+                return Some(self.unfiled(start, end));
             }
             while let Some(class) = self.flagged.next(first) {
                 self.flagged.remove(class);
@@ -291,6 +307,36 @@ impl SizeBins {
         }
         self.longest = count - 1;
         None
+    }
+
+    /// A run that the bitmap has shown.
+    fn unfiled(&mut self, start: u32, end: u32) -> Fit {
+        self.forget(start, end - start);
+        Fit { start, end, class: CLASSES }
+    }
+
+    /// Nothing is taken of the run.
+    pub(crate) fn keep(&mut self, fit: Fit, bits: &Bitmap) {
+        if fit.class == CLASSES {
+            self.push(fit.start, fit.end - fit.start, bits);
+        }
+    }
+
+    /// The front of the run has been taken, up to `cut`; the bitmap shows it
+    /// already.
+    #[inline]
+    pub(crate) fn cut(&mut self, fit: Fit, cut: u32, bits: &Bitmap) {
+        let rest = fit.end - cut;
+        if fit.class < CLASSES {
+            if rest > 0 && class_of(rest) == fit.class {
+                self.candidates.set_top(fit.class, cut);
+                return;
+            }
+            self.pop(fit.class);
+        }
+        if rest > 0 {
+            self.push(cut, rest, bits);
+        }
     }
 
     /// The first flagged class from `from` on whose bin is empty.
@@ -306,26 +352,21 @@ impl SizeBins {
 
     /// A run of at least `count` sectors from a class that has shorter ones
     /// too, looking at no more than `tries` right candidates.
-    fn pop_fit_among(
-        &mut self,
-        class: usize,
-        count: u32,
-        tries: usize,
-        bits: &Bitmap,
-    ) -> Option<(u32, u32)> {
-        let mut short: SmallVec<[u32; TRIES]> = SmallVec::new();
+    fn fit_among(&mut self, class: usize, count: u32, tries: usize, bits: &Bitmap) -> Option<Fit> {
+        let mut passed: SmallVec<[u32; TRIES]> = SmallVec::new();
         let mut found = None;
-        while short.len() < tries
-            && let Some((start, end)) = self.pop_checked(class, bits)
+        while passed.len() < tries
+            && let Some(fit) = self.top_checked(class, bits)
         {
-            if end - start >= count {
-                found = Some((start, end));
+            self.pop(class);
+            if fit.end - fit.start >= count {
+                found = Some(fit);
                 break;
             }
-            short.push(start);
+            passed.push(fit.start);
         }
-        while let Some(start) = short.pop() {
-            // into chunks that were just emptied
+        // into chunks that were just emptied; the found one on top
+        for start in passed.into_iter().rev().chain(found.map(|fit| fit.start)) {
             if self.candidates.push(class, start).is_ok() {
                 self.filled.insert(class);
             } else {
@@ -335,17 +376,16 @@ impl SizeBins {
         found
     }
 
-    /// A run of the greatest class there is, taken out of the bins: the
-    /// longest below 512 sectors, within 1/64 of it above; while bins are
-    /// flagged, near that. `None` when no sector is free.
-    pub(crate) fn pop_longest(&mut self, bits: &Bitmap) -> Option<(u32, u32)> {
-        let mut before = CLASSES;
+    /// A run of the greatest class there is: the longest below 512 sectors,
+    /// within 1/64 of it above; while bins are flagged, near that. `None` when
+    /// no sector is free.
+    pub(crate) fn longest_fit(&mut self, bits: &Bitmap) -> Option<Fit> {
         let mut swept = self.flagged.is_empty();
         loop {
-            let filled = self.filled.prev(before);
+            let filled = self.filled.prev(CLASSES);
             if !swept {
                 // a flagged class above the greatest filled one is dry
-                let flagged = self.flagged.prev(before);
+                let flagged = self.flagged.prev(CLASSES);
                 if let Some(dry) = flagged.filter(|&dry| filled.is_none_or(|f| dry > f)) {
                     swept = true;
                     self.sweep(dry, bits);
@@ -353,16 +393,12 @@ impl SizeBins {
                 }
             }
             let Some(class) = filled else { break };
-            if let Some(run) = self.pop_checked(class, bits) {
-                return Some(run);
+            if let Some(fit) = self.top_checked(class, bits) {
+                return Some(fit);
             }
-            before = class + 1;
         }
-        let found = bits.next_run(0, bits.total(), 1);
-        if let Some((start, end)) = found {
-            self.forget(start, end - start);
-        }
-        found
+        let (start, end) = bits.next_run(0, bits.total(), 1)?;
+        Some(self.unfiled(start, end))
     }
 
     /// The longest free run. O(candidates of its class and above), or
@@ -394,39 +430,49 @@ impl SizeBins {
         longest
     }
 
-    /// Refills flagged bins from a stretch of the bitmap, for the sake of bin
-    /// `class`, which has run dry. Gives how many sectors it has covered.
+    /// Refills flagged bins that have run dry from a stretch of the bitmap,
+    /// for the sake of bin `class`. Gives how many sectors it has covered.
+    ///
+    /// Where runs are few, all such bins are refilled on the way. Where there
+    /// is more than one run a word, only runs from `class` on are looked at,
+    /// which the bitmap finds without stopping at the others.
     #[cold]
     fn sweep(&mut self, class: usize, bits: &Bitmap) -> u32 {
         let total = bits.total();
         if self.cursor >= total {
             self.cursor = 0;
         }
-        // shorter runs are passed over
-        self.missed.insert_below(class, &self.flagged);
+        let dry = self.flagged.without(&self.filled);
         let begin = self.cursor;
         let mut at = if bits.is_free(begin) { bits.run_start(begin) } else { begin };
         let stop = total.min(begin.saturating_add(SWEEP_SECTORS));
-        let enough = (self.bin_limit / 2).max(1);
-        let mut runs_left = SWEEP_RUNS;
+        // `max_chunks` fits in u32, like the sectors it stands for
+        let share = self.candidates.max_chunks() / 16 * usize::from(ROOM);
+        let share = u16::try_from(share).unwrap_or(u16::MAX);
+        let most = share.max(self.bin_limit).min(self.limits.bin);
+        let (mut least, mut runs) = (1, 0);
         loop {
-            let Some((start, end)) = bits.next_run(at, stop, least_of(class)) else {
+            let Some((start, end)) = bits.next_run(at, stop, least_of(least)) else {
                 at = at.max(stop);
                 break;
             };
             at = end;
             let found = class_of(end - start);
             if self.flagged.contains(found) {
-                let room = self.candidates.count(found) < enough;
+                let room = dry.contains(found) && self.candidates.count(found) < most;
                 if room && self.candidates.push(found, start).is_ok() {
                     self.filled.insert(found);
                 } else {
                     self.missed.insert(found);
                 }
             }
-            runs_left -= 1;
-            if runs_left == 0 || self.candidates.count(class) >= enough {
+            runs += 1;
+            if runs == SWEEP_RUNS || self.candidates.count(class) >= most {
                 break;
+            }
+            if runs == SAMPLE_RUNS && at.saturating_sub(begin) < SAMPLE_RUNS * BITS {
+                least = class;
+                self.missed.insert_below(class, &self.flagged);
             }
         }
         self.cursor = at;
@@ -472,26 +518,26 @@ impl SizeBins {
     }
 
     /// Makes room in the pool: drops what is wrong; then, if less than an
-    /// eighth is free, lowers the limit of every bin until a quarter is. So
-    /// the cost is spread over as many candidates to come.
+    /// eighth is free, lowers the limit of every bin until it is. So the cost
+    /// is spread over as many candidates to come.
     #[cold]
     fn make_room(&mut self, bits: &Bitmap) {
         let classes = self.candidates.stack_count();
         let chunks = self.candidates.max_chunks();
-        (0..classes).for_each(|class| self.purge(class, bits));
+        for class in 0..classes {
+            self.purge(class, bits);
+        }
         if self.candidates.chunks_used() < chunks / 4 {
             self.bin_limit = self.limits.bin.min(self.bin_limit.saturating_mul(2));
         }
-        if self.candidates.chunks_left() > chunks / 8 {
-            return;
-        }
-        while self.candidates.chunks_left() <= chunks / 4 {
-            if self.bin_limit == 1 {
-                // a chunk for each class in use: the least that works
-                self.candidates.set_max_chunks(chunks + chunks / 4 + 1);
+        while self.candidates.chunks_left() <= chunks / 8 {
+            if self.bin_limit <= ROOM {
+                // a chunk for each length in use is the least that works
+                let bytes = self.candidates.max_bytes();
+                self.candidates.set_max_bytes(bytes + bytes / 4);
                 return;
             }
-            self.bin_limit /= 2;
+            self.bin_limit = (self.bin_limit / 4 * 3).max(ROOM);
             for class in 0..classes {
                 if self.candidates.count(class) > self.bin_limit {
                     while self.candidates.count(class) > self.bin_limit {

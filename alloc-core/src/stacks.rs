@@ -1,18 +1,19 @@
-//! [`Stacks`]: many small stacks of numbers in one pool of 32-byte chunks, and
+//! [`Stacks`]: many small stacks of numbers in one pool of 16-byte chunks, and
 //! [`ClassSet`], a set of stack indices.
 
 use alloc::vec::Vec;
 
 /// Numbers in a chunk, beside the link to the chunk below.
-const ROOM: u16 = 7;
+pub(crate) const ROOM: u16 = 3;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
-/// One link (the first number) and room for seven values. Half a cache line,
-/// and aligned so that it never lies across two.
+/// One link (the first number) and room for three values: most stacks are
+/// short, and a larger chunk would be mostly empty. Aligned so that it never
+/// lies across two cache lines.
 #[derive(Clone, Copy)]
-#[repr(align(32))]
-struct Chunk([u32; 8]);
+#[repr(align(16))]
+struct Chunk([u32; 4]);
 
 /// One stack: its uppermost chunk, its height, and the height its owner has
 /// set as its limit. Eight bytes, because there is one for each size of run.
@@ -27,10 +28,10 @@ struct Stack {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PoolFull;
 
-/// Stacks of `u32`, numbered from 0, which share their memory: 4.6 bytes a
+/// Stacks of `u32`, numbered from 0, which share their memory: 5.3 bytes a
 /// value, and chunks that one stack gives up are used by the next.
 ///
-/// The pool holds at most `max_chunks`; the vector of stacks reaches to the
+/// All of it takes at most `max_bytes`; the vector of stacks reaches to the
 /// highest number in use.
 #[derive(Clone)]
 pub(crate) struct Stacks {
@@ -39,19 +40,19 @@ pub(crate) struct Stacks {
     /// Uppermost chunk of the list of unused ones.
     unused: u32,
     unused_count: u32,
-    max_chunks: u32,
+    max_bytes: usize,
     first_limit: u16,
 }
 
 impl Stacks {
-    /// Stacks with an initial limit each, in at most `max_chunks` chunks.
-    pub(crate) const fn new(max_chunks: u32, first_limit: u16) -> Self {
+    /// Stacks with an initial limit each, in at most `max_bytes` of memory.
+    pub(crate) const fn new(max_bytes: usize, first_limit: u16) -> Self {
         Self {
             all: Vec::new(),
             chunks: Vec::new(),
             unused: NONE,
             unused_count: 0,
-            max_chunks,
+            max_bytes,
             first_limit,
         }
     }
@@ -138,13 +139,26 @@ impl Stacks {
             return Ok(at);
         }
         let count = self.chunks.len();
-        let at = u32::try_from(count).ok().filter(|&at| at < self.max_chunks).ok_or(PoolFull)?;
         if count == self.chunks.capacity() {
-            let room = (count / 8).max(8).min(self.max_chunks as usize - count);
+            let room = (count / 8).max(8).min(self.chunks_to_make());
+            if room == 0 {
+                return Err(PoolFull);
+            }
             self.chunks.reserve_exact(room);
         }
-        self.chunks.push(Chunk([below, 0, 0, 0, 0, 0, 0, 0]));
-        Ok(at)
+        self.chunks.push(Chunk([below, 0, 0, 0]));
+        // memory for 2^32 chunks is more than any limit
+        Ok(u32::try_from(count).unwrap_or(NONE))
+    }
+
+    /// Puts another value in the place of the one on top, if there is one.
+    #[inline]
+    pub(crate) fn set_top(&mut self, stack: usize, value: u32) {
+        if let Some(stack) = self.all.get(stack)
+            && let Some(slot) = slot_of(stack.count)
+        {
+            self.chunks[stack.chunk as usize].0[slot] = value;
+        }
     }
 
     /// All values of the stack, the uppermost first; the stack is empty then.
@@ -176,28 +190,34 @@ impl Stacks {
         self.all.len()
     }
 
+    /// How many chunks there is memory for, beyond those made.
+    fn chunks_to_make(&self) -> usize {
+        self.max_chunks().saturating_sub(self.chunks.len())
+    }
+
+    /// How many chunks there is memory for.
+    pub(crate) fn max_chunks(&self) -> usize {
+        let stacks = self.all.capacity() * size_of::<Stack>();
+        self.max_bytes.saturating_sub(stacks) / size_of::<Chunk>()
+    }
+
     /// How many chunks can be had without removing values.
-    pub(crate) fn chunks_left(&self) -> u32 {
-        self.max_chunks.saturating_sub(self.chunks_made()) + self.unused_count
+    pub(crate) fn chunks_left(&self) -> usize {
+        self.chunks_to_make() + self.unused_count as usize
     }
 
     /// How many chunks hold values.
-    pub(crate) fn chunks_used(&self) -> u32 {
-        self.chunks_made() - self.unused_count
+    pub(crate) fn chunks_used(&self) -> usize {
+        self.chunks.len() - self.unused_count as usize
     }
 
-    fn chunks_made(&self) -> u32 {
-        // `new_chunk` keeps the number below `max_chunks`, a u32
-        u32::try_from(self.chunks.len()).unwrap_or(u32::MAX)
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 
-    pub(crate) fn max_chunks(&self) -> u32 {
-        self.max_chunks
-    }
-
-    /// Changes the limit of the pool; values beyond it stay.
-    pub(crate) fn set_max_chunks(&mut self, max_chunks: u32) {
-        self.max_chunks = max_chunks;
+    /// Changes the limit of memory; values beyond it stay.
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -265,6 +285,19 @@ impl ClassSet {
         }
     }
 
+    /// The members that are not in `other`.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        let mut rest = Self::new();
+        let mut from = 0;
+        while let Some(class) = self.next(from) {
+            if !other.contains(class) {
+                rest.insert(class);
+            }
+            from = class + 1;
+        }
+        rest
+    }
+
     /// Adds the members of `other` that are below `before`.
     pub(crate) fn insert_below(&mut self, before: usize, other: &Self) {
         let mut from = 0;
@@ -318,7 +351,7 @@ mod tests {
 
     #[test]
     fn stacks_give_back_what_was_pushed_in_reverse() {
-        let mut stacks = Stacks::new(1000, 10);
+        let mut stacks = Stacks::new(1 << 20, 10);
         let mut slow = vec![Vec::new(); 5];
         for value in 0..2000_u32 {
             let stack = (value % 7 % 5) as usize;
@@ -343,17 +376,19 @@ mod tests {
 
     #[test]
     fn a_full_pool_refuses_and_stays_as_it_was() {
-        let mut stacks = Stacks::new(2, 10);
-        for value in 0..14 {
+        // memory for the least number of stacks, and for two chunks
+        let mut stacks = Stacks::new(64 * size_of::<Stack>() + 2 * size_of::<Chunk>(), 10);
+        for value in 0..6 {
             stacks.push(0, value).unwrap();
         }
-        assert_eq!(stacks.push(0, 14), Err(PoolFull));
-        assert_eq!(stacks.push(1, 14), Err(PoolFull));
-        assert_eq!((stacks.top(0), stacks.top(1)), (Some(13), None));
+        assert_eq!(stacks.push(0, 6), Err(PoolFull));
+        assert_eq!(stacks.push(1, 6), Err(PoolFull));
+        assert_eq!((stacks.top(0), stacks.top(1)), (Some(5), None));
         assert!(stacks.is_consistent());
         stacks.pop(0);
-        stacks.push(0, 15).unwrap();
-        assert_eq!(stacks.iter(0).count(), 14);
+        stacks.push(0, 7).unwrap();
+        stacks.set_top(0, 8);
+        assert_eq!(stacks.iter(0).collect::<Vec<_>>(), [8, 4, 3, 2, 1, 0]);
     }
 
     #[test]

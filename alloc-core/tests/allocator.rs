@@ -37,10 +37,10 @@ proptest! {
     #[test]
     fn bins_that_overflow_lose_no_run(
         total in 300..3000_u32,
-        chunks in 1..6_u32,
+        bytes in 0..6000_usize,
         bin in 1..9_u16,
         ops in ops(120),
     ) {
-        run(Model::with_tiny_bins(total, chunks, bin), ops);
+        run(Model::with_tiny_bins(total, bytes, bin), ops);
     }
 }

@@ -207,8 +207,8 @@ impl Model {
     }
 
     /// A device whose bins hold so few candidates that they overflow.
-    pub(crate) fn with_tiny_bins(total: u32, chunks: u32, bin: u16) -> Self {
-        Self::over(FreeMap::with_tiny_bins(count(total), chunks, bin))
+    pub(crate) fn with_tiny_bins(total: u32, bytes: usize, bin: u16) -> Self {
+        Self::over(FreeMap::with_tiny_bins(count(total), bytes, bin))
     }
 
     fn over(map: FreeMap) -> Self {
