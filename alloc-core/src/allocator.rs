@@ -160,17 +160,20 @@ impl Allocator {
         window: &mut Window,
         count: SectorCount,
     ) -> Result<(), NoSpace> {
-        let mut left = count.get();
-        // the common case: the window holds it all
-        if let Some(start) = window.start()
-            && window.sector_count().get() >= left
-            && chain.end().is_none_or(|end| end.get() == start)
-        {
-            if let Some(run) = window.use_up(left) {
-                chain.push(run);
-            }
+        if window.lengthen(chain, count.get()) {
             return Ok(());
         }
+        self.extend_slowly(chain, window, count)
+    }
+
+    /// `extend` where the window does not hold it all.
+    fn extend_slowly(
+        &mut self,
+        chain: &mut Chain,
+        window: &mut Window,
+        count: SectorCount,
+    ) -> Result<(), NoSpace> {
+        let mut left = count.get();
         let free = self.available().saturating_add(window.sector_count());
         if count > free {
             return Err(NoSpace { wanted: count, free });

@@ -88,6 +88,16 @@ impl Chain {
         }
     }
 
+    /// Lengthens the last run by the `count` sectors from `at` on, if it ends
+    /// there: `push` for the most frequent case.
+    #[inline]
+    pub(crate) fn lengthen(&mut self, at: u32, count: u32) -> bool {
+        let Some(last) = self.parts.last_mut().filter(|last| last.end == at) else { return false };
+        let Some(cum) = last.cum.checked_add(count) else { return false };
+        *last = Part { end: at + count, cum };
+        true
+    }
+
     /// Puts the sectors of `tail` at the end. O(its runs).
     ///
     /// # Panics

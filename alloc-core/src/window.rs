@@ -1,6 +1,6 @@
 //! [`Window`]: sectors taken ahead of a growing chain, for it alone.
 
-use crate::{Run, SectorCount, SectorId};
+use crate::{Chain, Run, SectorCount, SectorId};
 
 /// The run ahead of a growing chain that nobody else gets.
 ///
@@ -84,6 +84,17 @@ impl Window {
     /// The least useful window.
     pub(crate) fn least(&self) -> u32 {
         self.min
+    }
+
+    /// Takes `count` sectors out of the front of the window, if it has them
+    /// and `chain` ends where they begin, and lengthens the chain.
+    #[inline]
+    pub(crate) fn lengthen(&mut self, chain: &mut Chain, count: u32) -> bool {
+        let fits = count <= self.end - self.start && chain.lengthen(self.start, count);
+        if fits {
+            self.start += count;
+        }
+        fits
     }
 
     /// Takes up to `count` sectors out of the front of the window.
