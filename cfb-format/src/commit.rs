@@ -26,6 +26,9 @@ use crate::version::{Geometry, Version};
 /// Writes that touch are joined up to this many bytes.
 const JOIN_BYTES: usize = 4 << 20;
 
+/// Rounds of shrinking in one flush: each halves what is left to win, or so.
+const SHRINK_ROUNDS: usize = 16;
+
 /// One write of metadata: byte offset and bytes.
 type Patch = (u64, Vec<u8>);
 
@@ -44,7 +47,7 @@ pub(crate) fn flush<S: Storage>(shared: &Shared<S>) -> Result<(), Error> {
     save(shared, state)?;
     // Each round gives back what the one before it freed; a move of metadata
     // out of a free end is worth a second one only when much is won.
-    for _ in 0..6 {
+    for _ in 0..SHRINK_ROUNDS {
         if !shrink_is_worth_it(state) {
             break;
         }

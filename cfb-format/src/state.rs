@@ -565,8 +565,11 @@ impl State {
         let registered = self.open.get(&node.slot).is_some_and(|open| Arc::ptr_eq(open, node));
         // One reference is the caller's, one the registry's.
         if registered && Arc::strong_count(node) == 2 {
-            let mut body = node.body.write().expect("not poisoned");
-            self.settle(node, &mut body);
+            // A panic while the body was held leaves it as it is: this runs in
+            // `Drop`, perhaps while that panic unwinds.
+            if let Ok(mut body) = node.body.write() {
+                self.settle(node, &mut body);
+            }
             self.open.remove(&node.slot);
         }
     }

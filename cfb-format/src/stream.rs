@@ -284,7 +284,7 @@ impl<S: Storage> Stream<S> {
             let copied = self
                 .copy_bytes(&body, place, &chain, kept)
                 .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
-                .and_then(|()| self.pad(place, &chain, new_len, bytes));
+                .and_then(|()| self.pad(place, &chain, held, bytes));
             if let Err(error) = copied {
                 body.garbage.push((place, chain));
                 return Err(error);
@@ -307,8 +307,8 @@ impl<S: Storage> Stream<S> {
             let grew = chain.sector_count() != before;
             drop(state);
             self.fill(place, &body.chain, old_len, offset, bytes)?;
-            if grew && !damaged {
-                self.pad(place, &body.chain, new_len, bytes)?;
+            if grew {
+                self.pad(place, &body.chain, held, bytes)?;
             }
         }
         body.private = true;
