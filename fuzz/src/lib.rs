@@ -1,0 +1,56 @@
+//! The bodies of the fuzz targets: each takes any bytes and panics where a promise of the crates is broken.
+//!
+//! They are here, and not in `fuzz_targets/`, so that libFuzzer and the plain `smoke` runner drive the same code.
+
+#[path = "../../alloc-core/tests/model/mod.rs"]
+#[allow(clippy::pedantic, reason = "the model of another crate, under that crate's lints")]
+mod alloc_model;
+#[path = "../../cfb-format/tests/model/mod.rs"]
+#[allow(dead_code, reason = "the model serves several tests; none needs all of it")]
+mod cfb_model;
+mod open;
+mod round_trip;
+
+use cfb_format::Version;
+
+pub use open::cfb_open;
+pub use round_trip::cfb_round_trip;
+
+/// A target: its name, as `cargo fuzz run` knows it, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 4] = [
+    ("alloc_ops", alloc_ops),
+    ("cfb_open", cfb_open),
+    ("cfb_ops", cfb_ops),
+    ("cfb_round_trip", cfb_round_trip),
+];
+
+/// Four bytes pick a device, every four that follow one operation of the model.
+pub fn alloc_ops(data: &[u8]) {
+    let Some((&[low, high, bytes, bin], rest)) = data.split_first_chunk() else { return };
+    let total = u32::from(u16::from_le_bytes([low, high])) % 9000;
+    let mut model = if bytes == 0 {
+        alloc_model::Model::new(total)
+    } else {
+        // Small bins overflow soon, a path that large devices take rarely.
+        let bytes = usize::from(bytes) * 24;
+        alloc_model::Model::with_tiny_bins(total.max(300), bytes, 1 + u16::from(bin % 8))
+    };
+    let (ops, _) = rest.as_chunks();
+    for &[kind, which, low, high] in ops.iter().take(300) {
+        let number = u16::from_le_bytes([low, high]);
+        model.step(alloc_model::Op::from_numbers(kind, which, number));
+    }
+    model.finish();
+}
+
+/// The first byte picks version and kind of run, every six bytes that follow one operation of the model.
+pub fn cfb_ops(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let version = if first & 1 == 0 { Version::V3 } else { Version::V4 };
+    let (raw, _) = rest.as_chunks::<6>();
+    let ops: Vec<_> = raw.iter().take(400).map(|&bytes| cfb_model::Raw(bytes)).collect();
+    cfb_model::Model::run(version, first & 2 != 0, &ops);
+}
