@@ -189,7 +189,8 @@ impl FreeMap {
     /// run that has so many. That is exact for runs below 512 sectors and
     /// within 1/64 of their length above; if the device has more free runs than the
     /// bins may hold, a somewhat longer run may be chosen. Among runs of one
-    /// length the choice depends on what happened before, and on nothing else.
+    /// length, low addresses are preferred on a nearly full device; else the
+    /// choice depends on what happened before, and on nothing else.
     ///
     /// Takes `&mut self` because wrong candidates met on the way are dropped;
     /// which sectors are free does not change.
@@ -202,9 +203,16 @@ impl FreeMap {
         if let Some(run) = self.at_goal(count, goal) {
             return Some(run);
         }
-        let fit = self.bins.fit(count.get(), &self.bits)?;
+        let fit = self.fit(count.get())?;
         self.bins.keep(fit, &self.bits);
         Some(Run::new(SectorId::new(fit.start), count))
+    }
+
+    /// The run that fits best.
+    #[inline]
+    fn fit(&mut self, count: u32) -> Option<Fit> {
+        self.bins.note_free(self.free, self.bits.total());
+        self.bins.fit(count, &self.bits)
     }
 
     /// The `count` sectors from the goal on, if they are free.
@@ -224,7 +232,7 @@ impl FreeMap {
             self.take_within(run.start().get(), run.end().get());
             return Some(run);
         }
-        let fit = self.bins.fit(count.get(), &self.bits)?;
+        let fit = self.fit(count.get())?;
         Some(self.take_front(fit, count.get()))
     }
 
@@ -235,18 +243,19 @@ impl FreeMap {
         count: SectorCount,
         min_run: SectorCount,
     ) -> Option<Run> {
-        let fit = self.bins.fit(count.max(min_run).get(), &self.bits)?;
+        let fit = self.fit(count.max(min_run).get())?;
         Some(self.take_front(fit, count.get()))
     }
 
     /// Takes up to `count` sectors from the front of the longest run, if that
     /// has at least `min_run`.
     pub(crate) fn take_longest(&mut self, count: SectorCount, min_run: SectorCount) -> Option<Run> {
+        self.bins.note_free(self.free, self.bits.total());
         let mut fit = self.bins.longest_fit(&self.bits)?;
         if fit.end - fit.start < min_run.get() {
             self.bins.keep(fit, &self.bits);
             // while bins are not complete, a longer one may be in none
-            fit = self.bins.fit(min_run.get(), &self.bits)?;
+            fit = self.fit(min_run.get())?;
         }
         Some(self.take_front(fit, count.get().min(fit.end - fit.start)))
     }

@@ -29,6 +29,8 @@ use crate::{Run, VerifyError};
 /// Candidates a bin takes before it is looked through for wrong ones the first
 /// time.
 const FIRST_LIMIT: u16 = 14;
+/// How many chunks of a bin are looked at for the lowest address.
+const LOOK_CHUNKS: u16 = 16;
 /// How far one sweep reads: 2^15 words, a quarter of a megabyte.
 const SWEEP_SECTORS: u32 = 1 << 21;
 /// How many runs one sweep looks at.
@@ -85,6 +87,9 @@ pub(crate) struct SizeBins {
     bin_limit: u16,
     limits: Limits,
     fixed_limits: bool,
+    /// Whether the lowest of a bin's candidates is taken, as far as a short
+    /// look shows, and not just the last one filed.
+    lowest_first: bool,
     /// Where the next sweep goes on, and how far it is to the end of the
     /// circle.
     cursor: u32,
@@ -105,6 +110,7 @@ impl SizeBins {
             bin_limit: limits.bin,
             limits,
             fixed_limits,
+            lowest_first: false,
             cursor: 0,
             circle_left: bits.total(),
         };
@@ -152,6 +158,14 @@ impl SizeBins {
         } else {
             self.circle_left = self.circle_left.max(total);
         }
+    }
+
+    /// Says how many sectors are free. On a nearly full device it pays to
+    /// prefer low addresses among runs of one length: the free sectors at high
+    /// ones then merge to long runs.
+    #[inline]
+    pub(crate) fn note_free(&mut self, free: u32, total: u32) {
+        self.lowest_first = free < total / 32;
     }
 
     /// Files a maximal free run; the bitmap shows it already.
@@ -223,13 +237,16 @@ impl SizeBins {
     /// The uppermost right candidate of a bin; wrong ones above are dropped.
     #[inline]
     fn top_checked(&mut self, class: usize, bits: &Bitmap) -> Option<Fit> {
-        while let Some(start) = self.candidates.top(class) {
+        loop {
+            if self.lowest_first {
+                self.candidates.raise_least(class, LOOK_CHUNKS);
+            }
+            let start = self.candidates.top(class)?;
             if let Some(end) = Self::checked(class, start, bits) {
                 return Some(Fit { start, end, class });
             }
             self.pop(class);
         }
-        None
     }
 
     /// A free run of at least `count` sectors, `count > 0`: the shortest such

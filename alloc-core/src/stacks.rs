@@ -161,6 +161,26 @@ impl Stacks {
         }
     }
 
+    /// Exchanges the value on top with the least of the uppermost `chunks`
+    /// chunks.
+    pub(crate) fn raise_least(&mut self, stack: usize, chunks: u16) {
+        let Some(&Stack { chunk: top, count, .. }) = self.all.get(stack) else { return };
+        let Some(top_slot) = slot_of(count) else { return };
+        let (mut chunk, mut slot) = (top, top_slot);
+        let (mut least, mut place) = (u32::MAX, (chunk, slot));
+        for _ in 0..chunks.min(count.div_ceil(ROOM)) {
+            let values = &self.chunks[chunk as usize].0;
+            for slot in (1..=slot).rev() {
+                if values[slot] < least {
+                    (least, place) = (values[slot], (chunk, slot));
+                }
+            }
+            (chunk, slot) = (values[0], usize::from(ROOM));
+        }
+        let was = core::mem::replace(&mut self.chunks[top as usize].0[top_slot], least);
+        self.chunks[place.0 as usize].0[place.1] = was;
+    }
+
     /// All values of the stack, the uppermost first; the stack is empty then.
     pub(crate) fn take_all(&mut self, stack: usize) -> Vec<u32> {
         let mut all = Vec::with_capacity(self.count(stack).into());
@@ -389,6 +409,11 @@ mod tests {
         stacks.push(0, 7).unwrap();
         stacks.set_top(0, 8);
         assert_eq!(stacks.iter(0).collect::<Vec<_>>(), [8, 4, 3, 2, 1, 0]);
+        stacks.raise_least(0, 1);
+        assert_eq!(stacks.iter(0).collect::<Vec<_>>(), [3, 4, 8, 2, 1, 0]);
+        stacks.raise_least(0, 9);
+        assert_eq!(stacks.iter(0).collect::<Vec<_>>(), [0, 4, 8, 2, 1, 3]);
+        stacks.raise_least(7, 9);
     }
 
     #[test]
