@@ -23,6 +23,14 @@ impl RunSet {
     /// Adds a run that shares no sector with the set.
     fn insert(&mut self, run: Run) {
         let (mut start, mut end) = (run.start().get(), run.end().get());
+        // The common case: what is taken follows what was taken last.
+        if let Some(mut last) = self.runs.last_entry()
+            && *last.get() == start
+        {
+            *last.get_mut() = end;
+            self.sectors += end - start;
+            return;
+        }
         let clash = self.at_or_after(start).filter(|&(from, _)| from < end);
         assert!(clash.is_none(), "{run} is in the transaction already");
         self.sectors += end - start;

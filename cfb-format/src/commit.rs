@@ -103,7 +103,7 @@ fn fit_chain(state: &mut State, mut chain: Chain, want: u32) -> Result<Chain, Er
     if want < have {
         fat.truncate(&mut chain, want);
     } else if want > have {
-        fat.extend(&mut chain, &mut alloc_core::Window::none(), want - have)?;
+        fat.lengthen(&mut chain, want - have)?;
     }
     Ok(chain)
 }

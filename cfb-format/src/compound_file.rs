@@ -223,8 +223,10 @@ impl<S: Storage> CompoundFile<S> {
     /// [`Error::NotAStream`] when a storage has the name, [`Error::BadName`],
     /// [`Error::ReadOnly`].
     pub fn create_stream(&self, path: &str) -> Result<Stream<S>, Error> {
-        let (stream, _) = self.make_stream(path)?;
-        stream.set_len(0)?;
+        let (stream, is_new) = self.make_stream(path)?;
+        if !is_new {
+            stream.set_len(0)?;
+        }
         Ok(stream)
     }
 

@@ -80,6 +80,9 @@ impl<S: Storage> Shared<S> {
     /// Copies the mini stream of a damaged file to sectors of its own, where
     /// it shares some: a write to a small stream would change something else.
     fn part_mini_stream(&self, state: &mut State) -> Result<(), Error> {
+        if !state.has_shared_sectors() {
+            return Ok(());
+        }
         let Some(new) = state.part_mini_stream()? else { return Ok(()) };
         let old = self.mini_stream.read().expect("not poisoned").clone();
         let sector_bytes = self.geometry.sector_bytes();

@@ -16,6 +16,9 @@ use crate::error::Error;
 use crate::layout::{END_OF_CHAIN, FREE_SECTOR};
 use crate::table::Table;
 
+/// Chains that begin with at most so many sectors begin behind one another.
+const SMALL_SECTORS: u32 = 64;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -29,6 +32,9 @@ pub(crate) struct Space {
     limit: u32,
     /// A sector that must never hold data; taken as soon as the space reaches it.
     pinned: Option<u32>,
+    /// Where the first sectors of new chains come from while there are no
+    /// holes to fill: they follow each other, and cost no search.
+    ahead: Window,
 }
 
 impl Space {
@@ -89,6 +95,7 @@ impl Space {
             shared,
             limit,
             pinned,
+            ahead: Window::doubling_within(SectorCount::new(64), SectorCount::new(1024)),
         };
         space.pin();
         space
@@ -132,7 +139,7 @@ impl Space {
 
     /// By how many sectors the space must grow so that `count` can be had in
     /// one run; zero when they can be had already.
-    pub(crate) fn missing(&self, count: u32) -> u32 {
+    fn missing(&self, count: u32) -> u32 {
         let map = self.alloc.map();
         if map.trailing_free().get() >= count {
             return 0;
@@ -145,6 +152,9 @@ impl Space {
 
     /// Grows the space by `count` sectors, or as many as its limit allows.
     pub(crate) fn grow(&mut self, count: u32) {
+        if count == 0 {
+            return;
+        }
         let total = self.total();
         let mut want = total.saturating_add(count);
         if let Some(pinned) = self.pinned
@@ -157,29 +167,37 @@ impl Space {
         self.pin();
     }
 
-    /// Grows the space where it has no run of `count` sectors and `ahead` more.
-    fn make_room(&mut self, count: u32, ahead: u32) -> Result<(), Error> {
-        let missing = self.missing(count.saturating_add(ahead));
-        if missing > 0 {
-            self.grow(missing);
+    /// By how many sectors the space must grow before
+    /// [`extend`](Self::extend), so that it finds `count` sectors, and what its
+    /// window is to hold, in one run.
+    pub(crate) fn missing_for(&self, chain: &Chain, window: &Window, count: u32) -> u32 {
+        let window = if self.follows_ahead(chain, count) { &self.ahead } else { window };
+        if window.sector_count().get() >= count {
+            return 0;
         }
-        let free = self.alloc.map().free_count().get();
-        if free < count {
-            return Err(Error::FileFull { wanted: count.into(), available: free.into() });
-        }
-        Ok(())
+        self.missing(count.saturating_add(window.size_for(chain.sector_count()).get()))
     }
 
-    /// Takes `count` sectors as a new chain and links them: one run where
-    /// possible, growing the space rather than splitting the chain.
+    /// Takes `count` sectors as a new chain and links them: one run, for which
+    /// the space grows where it has none.
     ///
     /// # Errors
     ///
     /// [`Error::FileFull`]; nothing is taken then.
     pub(crate) fn allocate(&mut self, count: u32) -> Result<Chain, Error> {
         let mut chain = Chain::default();
-        self.extend(&mut chain, &mut Window::none(), count)?;
+        self.lengthen(&mut chain, count)?;
         Ok(chain)
+    }
+
+    /// Adds `count` sectors to a chain that is not a stream's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; the chain is unchanged then.
+    pub(crate) fn lengthen(&mut self, chain: &mut Chain, count: u32) -> Result<(), Error> {
+        self.grow(self.missing(count));
+        self.add(chain, &mut Window::none(), count)
     }
 
     /// Takes `count` sectors as low as one free run can hold them, linked as a chain; `None`
@@ -200,7 +218,8 @@ impl Space {
         Some(chain)
     }
 
-    /// Adds `count` sectors to a chain and links them.
+    /// Adds `count` sectors to a chain and links them. Whoever calls has grown
+    /// the space by what is [`missing`](Self::missing_for).
     ///
     /// # Errors
     ///
@@ -214,26 +233,58 @@ impl Space {
         if count == 0 {
             return Ok(());
         }
+        if !self.follows_ahead(chain, count) {
+            return self.add(chain, window, count);
+        }
+        let mut ahead = std::mem::replace(&mut self.ahead, Window::none());
+        let added = self.add(chain, &mut ahead, count);
+        self.ahead = ahead;
+        added
+    }
+
+    /// Whether the next sectors of a chain come from those held for new
+    /// chains: of one that begins, or that grew out of them last.
+    fn follows_ahead(&self, chain: &Chain, count: u32) -> bool {
+        match chain.end() {
+            None => count <= SMALL_SECTORS && self.has_no_holes(),
+            Some(end) => self.ahead.run().is_some_and(|run| run.start() == end),
+        }
+    }
+
+    fn add(&mut self, chain: &mut Chain, window: &mut Window, count: u32) -> Result<(), Error> {
         let before = chain.sector_count();
         let last = chain.last();
-        if window.sector_count().get() < count {
-            let ahead = window.size_for(before).get();
-            self.make_room(count, ahead)?;
-        }
         self.alloc.extend(chain, window, SectorCount::new(count)).map_err(|no_space| {
             Error::FileFull {
                 wanted: no_space.wanted.get().into(),
                 available: no_space.free.get().into(),
             }
         })?;
-        let added = chain.slice(before, SectorCount::new(count));
-        let end = added.runs().map(|run| run.end().get()).max().expect("sectors were added");
-        self.table.cover(end);
-        for run in added.runs() {
+        let mut note = |run: Run| {
+            self.table.cover(run.end().get());
             self.changes.note_taken(run);
+        };
+        let first_new = chain.locate(before).expect("sectors were added");
+        if first_new.count().get() == count {
+            note(first_new);
+            self.table.link(last, std::iter::once(first_new));
+        } else {
+            let added = chain.slice(before, SectorCount::new(count));
+            added.runs().for_each(&mut note);
+            self.table.link(last, added.runs());
         }
-        self.table.link(last, added.runs());
         Ok(())
+    }
+
+    /// Whether all that is free lies at the end.
+    fn has_no_holes(&self) -> bool {
+        let map = self.alloc.map();
+        map.run_count() <= 1 && map.trailing_free() == map.free_count()
+    }
+
+    /// Gives back what is held for new chains.
+    pub(crate) fn trim_ahead(&mut self) {
+        self.alloc.trim(&mut self.ahead);
     }
 
     /// Gives back what a window holds ahead of its chain.
@@ -282,9 +333,14 @@ impl Space {
             && (run.start().get()..run.end().get()).any(|sector| self.shared.contains_key(&sector))
     }
 
+    /// Whether any sector is claimed by several chains.
+    pub(crate) fn has_claims(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
     /// Whether a chain has a sector that another chain claims as well.
     pub(crate) fn has_shared(&self, chain: &Chain) -> bool {
-        chain.runs().any(|run| self.is_shared(run))
+        !self.shared.is_empty() && chain.runs().any(|run| self.is_shared(run))
     }
 
     /// Marks the sectors of FAT and DIFAT in the table.
@@ -301,6 +357,7 @@ impl Space {
 
     /// Cuts the free end off.
     pub(crate) fn shrink(&mut self) {
+        self.trim_ahead();
         let end = self.used_end();
         if self.pinned.is_some_and(|pinned| end <= pinned && pinned < self.total()) {
             let pinned = Run::single(SectorId::new(self.pinned.expect("just seen")));
@@ -373,8 +430,26 @@ mod tests {
     }
 
     #[test]
+    fn chains_that_begin_small_lie_behind_one_another_and_grow_in_place() {
+        let mut space = Space::new(Table::new(Vec::new(), 128), 0, 0, 1000, None, [].into_iter());
+        let mut chains = [(); 3].map(|()| Chain::default());
+        for chain in &mut chains {
+            let mut window = Window::none();
+            space.grow(space.missing_for(chain, &window, 3));
+            space.extend(chain, &mut window, 3).unwrap();
+        }
+        space.extend(&mut chains[2], &mut Window::none(), 2).unwrap();
+        let runs: Vec<Run> = chains.iter().flat_map(Chain::runs).collect();
+        assert_eq!(runs, [run(0, 3), run(3, 3), run(6, 5)]);
+        space.shrink();
+        assert_eq!((space.total(), space.used_end()), (11, 11), "nothing is held back");
+        space.verify().unwrap();
+    }
+
+    #[test]
     fn full_space_says_how_much_is_missing_and_takes_nothing() {
         let (mut space, mut chain) = space();
+        space.grow(space.missing_for(&chain, &Window::none(), 1000));
         let error = space.extend(&mut chain, &mut Window::none(), 1000).unwrap_err();
         assert!(matches!(error, Error::FileFull { wanted: 1000, available: 997 }));
         assert_eq!(chain.sector_count().get(), 3);

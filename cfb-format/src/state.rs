@@ -411,6 +411,11 @@ impl State {
         }
     }
 
+    /// Whether two chains of a damaged file claim one sector.
+    pub(crate) fn has_shared_sectors(&self) -> bool {
+        self.spaces_ref().is_some_and(|spaces| spaces.fat.has_claims())
+    }
+
     /// Sectors of its own for a mini stream that shares some in a damaged
     /// file; its bytes have to be copied before
     /// [`move_mini_stream`](Self::move_mini_stream).
@@ -472,12 +477,18 @@ impl State {
         let mini_stream = Arc::clone(&self.mini_stream);
         let spaces = self.spaces().expect("just made");
         match place {
-            Place::Regular => spaces.fat.extend(chain, window, count),
+            Place::Regular => {
+                spaces.fat.grow(spaces.fat.missing_for(chain, window, count));
+                spaces.fat.extend(chain, window, count)
+            }
             Place::Mini => {
-                let missing = spaces.mini.missing(count);
+                let missing = spaces.mini.missing_for(chain, window, count);
                 if missing > 0 {
                     let sectors = missing.div_ceil(geometry.minis_per_sector());
                     let mut mini_stream = mini_stream.write().expect("not poisoned");
+                    let missing =
+                        spaces.fat.missing_for(&mini_stream, &spaces.mini_window, sectors);
+                    spaces.fat.grow(missing);
                     spaces.fat.extend(&mut mini_stream, &mut spaces.mini_window, sectors)?;
                     spaces.mini.grow(sectors * geometry.minis_per_sector());
                 }
@@ -618,6 +629,7 @@ impl State {
         let Some(spaces) = self.spaces() else { return };
         let Spaces { fat, mini, mini_window } = spaces;
         fat.trim(mini_window);
+        mini.trim_ahead();
         let end = mini.used_end();
         let mut chain = mini_stream.write().expect("not poisoned");
         let keep = end.div_ceil(geometry.minis_per_sector());
