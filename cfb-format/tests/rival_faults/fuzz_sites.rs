@@ -168,6 +168,33 @@ fn site_zeroing_the_tail_of_a_mini_chain_that_is_too_short() {
 }
 
 #[test]
+fn site_writing_into_the_whole_part_of_a_damaged_stream_that_shares_sectors() {
+    for version in [3, 4] {
+        let mut image = sample(version);
+        let kept = 5 * image.sector_bytes;
+        image.put_cell(image.start("c") + 4, END);
+        image.put_start("d", image.start("c"));
+        let file = open(&image.bytes).unwrap();
+        let stream = file.open_stream("c").unwrap();
+        stream.write_at(b"written", 100).unwrap();
+        let mut expected = pattern(3, 30_000)[..kept].to_vec();
+        let mut part = vec![0; 50_000];
+        assert_eq!(file.open_stream("d").unwrap().read_at(&mut part, 0).unwrap(), kept);
+        assert!(part[..kept] == expected, "the other stream has its own bytes");
+        expected[100..107].copy_from_slice(b"written");
+        assert_eq!(stream.read_at(&mut part, 0).unwrap(), kept);
+        assert!(part[..kept] == expected);
+        drop(stream);
+        let file = open(&saved(&file)).unwrap();
+        assert_eq!(file.open_stream("c").unwrap().read_at(&mut part, 0).unwrap(), kept);
+        assert!(part[..kept] == expected);
+        for (path, content) in all_but(&["c", "d"]) {
+            assert!(file.read_stream(path.as_str()).unwrap() == content, "{path}");
+        }
+    }
+}
+
+#[test]
 fn site_mini_stream_that_is_smaller_than_its_mini_sectors() {
     // Freeing would take the size below zero.
     for size in [0, 64, 1024] {
