@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cfb_format::{Entry, EntryId, FindingCode, MemStorage, OpenOptions};
+use cfb_format::{Entry, EntryId, FindingCode, MemStorage, OpenOptions, Severity};
 
 use super::files::{File, open, saved};
 use super::raw::pattern;
@@ -150,36 +150,49 @@ fn removes_all(bytes: &[u8], before: &Codes, intact: &Intact) {
     assert_eq!(reopened(&again, before, &[], None).read_stream("alone").unwrap(), b"alone");
 }
 
-/// Like [`withstands_use`] for bytes of which nothing is known: calls may fail, but never panic, and what is written to a
-/// file that then saves comes back.
+/// Like [`withstands_use`] for bytes of which nothing is known: calls may fail, but never panic; what is written to the file
+/// comes back; and once everything is removed nothing is damaged any more.
 pub(crate) fn bears_anything(bytes: &[u8]) {
     let Ok(file) = open(bytes) else { return };
     for entry in file.walk() {
         let _ = file.read_stream(&entry);
     }
     let _ = file.check();
-    let written = file.write_stream("new small", &pattern(91, 100)).is_ok()
-        && file.write_stream("new large", &pattern(92, 9000)).is_ok();
+    let mut written = vec![("new small", pattern(91, 100)), ("new large", pattern(92, 9000))];
+    written.retain(|(path, content)| file.write_stream(path, content).is_ok());
     for (nth, entry) in streams(&file).iter().enumerate() {
         if entry.name().starts_with("new ") {
             continue;
         }
-        let _ = match nth % 4 {
+        let stream = file.open_stream(entry).unwrap();
+        let _ = match nth % 8 {
             0 => file.remove_stream(entry),
-            1 => {
-                file.open_stream(entry).and_then(|stream| stream.write_at(&pattern(93, 5000), 100))
-            }
-            2 => file.open_stream(entry).and_then(|stream| stream.set_len(70)),
-            _ => file.open_stream(entry).and_then(|stream| stream.set_len(10_000)),
+            1 => stream.write_at(&pattern(93, 5000), 100),
+            2 => stream.set_len(70),
+            3 => stream.set_len(10_000),
+            4 => file.copy(entry, "new copy").and_then(|_| stream.set_len(0)),
+            5 => file.rename(entry, "new name"),
+            6 => stream.write_at(b"few", 10).and_then(|()| stream.set_len(5000)),
+            _ => file
+                .create_storage("new storage")
+                .and_then(|_| file.move_to(entry, "new storage/moved")),
         };
     }
-    file.flush().unwrap();
-    let bytes = file.storage().to_vec();
+    let bytes = saved(&file);
     let again = open(&bytes).expect("what the library has written opens");
-    if written {
-        for (path, content) in [("new small", pattern(91, 100)), ("new large", pattern(92, 9000))] {
-            let read = again.read_stream(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-            assert!(read == content, "{path} has changed");
-        }
+    for (path, content) in &written {
+        let read = again.read_stream(*path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(read == *content, "{path} has changed");
     }
+
+    again.remove_all("/").unwrap();
+    again.write_stream("alone", &pattern(94, 5000)).unwrap();
+    let bytes = saved(&again);
+    let again = open(&bytes).expect("what the library has written opens");
+    assert_eq!(again.walk().count(), 2);
+    assert!(again.read_stream("alone").unwrap() == pattern(94, 5000));
+    let mut damage = codes(&bytes);
+    damage
+        .retain(|code| code.severity() == Severity::Error && !code.as_str().starts_with("header."));
+    assert_eq!(damage, Codes::new(), "nothing is left that could be damaged");
 }
