@@ -3,7 +3,7 @@
 use crate::cases::sample;
 use crate::common::abuse::bears_anything;
 use crate::common::files::{ends, open};
-use crate::common::raw::{Build, Image, pattern};
+use crate::common::raw::{Build, Image, n32, pattern};
 
 /// A small file in which every byte can be forged in turn.
 fn small(version: u16) -> Image {
@@ -78,6 +78,16 @@ impl Random {
     }
 }
 
+/// A file with many small streams, in two storages.
+fn many(version: u16) -> Image {
+    let build = Build::new(version).storage("A").storage("B");
+    let build = (0..30).fold(build, |build, nth| {
+        let above = if nth % 2 == 0 { "A" } else { "B" };
+        build.stream(&format!("{above}/{nth}"), &pattern(nth, 150 * nth as usize))
+    });
+    build.image()
+}
+
 /// Puts one to six interesting values over fields of header, tables and directory.
 fn mutate(image: &mut Image, random: &mut Random) {
     for _ in 0..=random.below(6) {
@@ -111,7 +121,11 @@ fn mutate(image: &mut Image, random: &mut Random) {
             0xFFFF_FFFE,
             u32::MAX,
         ];
-        let value = interesting[random.below(interesting.len())];
+        let value = match random.below(3) {
+            // Somewhere in the file or just behind it.
+            0 => n32(random.below(image.sectors() as usize + 20)),
+            _ => interesting[random.below(interesting.len())],
+        };
         let at = part.start + random.below(part.len().min(1024) / 4) * 4;
         match random.below(4) {
             0 => image.put_u16(at, u16::try_from(value & 0xFFFF).unwrap()),
@@ -125,22 +139,35 @@ fn mutate(image: &mut Image, random: &mut Random) {
     }
 }
 
-/// How many random forgeries of each version are tried: `CFB_FORGERIES`, or enough for every day.
-fn forgeries() -> usize {
-    std::env::var("CFB_FORGERIES").ok().and_then(|count| count.parse().ok()).unwrap_or(1500)
+/// Random forgeries of each version are tried in batches of this many.
+const BATCH: usize = 500;
+
+/// How many batches: for `CFB_FORGERIES` forgeries, or enough for every day.
+fn batches() -> u64 {
+    let wanted = std::env::var("CFB_FORGERIES").ok().and_then(|count| count.parse().ok());
+    wanted.unwrap_or(3 * BATCH).div_ceil(BATCH) as u64
 }
 
 #[test]
 fn random_forgeries_bear_any_use() {
-    for version in [3, 4] {
+    for (version, batch) in
+        [3, 4].into_iter().flat_map(|version| (0..batches()).map(move |batch| (version, batch)))
+    {
         ends("using randomly forged files", move || {
-            let mut random = Random(u64::from(version));
+            let mut random = Random(u64::from(version) + 1000 * batch);
             let mut failed = Vec::new();
-            for turn in 0..forgeries() {
-                let mut image = if turn % 2 == 0 { small(version) } else { sample(version) };
+            for turn in 0..BATCH {
+                let mut image = match turn % 3 {
+                    0 => small(version),
+                    1 => sample(version),
+                    _ => many(version),
+                };
                 mutate(&mut image, &mut random);
                 if let Err(panic) = std::panic::catch_unwind(|| bears_anything(&image.bytes)) {
-                    failed.push(format!("version {version}, turn {turn}: {}", text(&*panic)));
+                    failed.push(format!(
+                        "version {version}, batch {batch}, turn {turn}: {}",
+                        text(&*panic)
+                    ));
                 }
             }
             assert!(failed.is_empty(), "{}", failed.join("\n"));
