@@ -360,7 +360,7 @@ impl Directory {
         }
         slots.iter().rev().fold(String::new(), |mut path, &slot| {
             path.push('/');
-            path.push_str(&self.entry(slot).name.to_string_lossy());
+            self.entry(slot).name.append_to(&mut path);
             path
         })
     }

@@ -100,7 +100,16 @@ impl Name {
 
     /// The name as text, with U+FFFD for each lone surrogate.
     pub(crate) fn to_string_lossy(&self) -> String {
-        String::from_utf16_lossy(self.units())
+        let mut text = String::with_capacity(self.units.len());
+        self.append_to(&mut text);
+        text
+    }
+
+    /// Appends the name as text, with U+FFFD for each lone surrogate.
+    pub(crate) fn append_to(&self, text: &mut String) {
+        for unit in char::decode_utf16(self.units.iter().copied()) {
+            text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Walk`]: every entry, depth first.
 
 use crate::dir_entry::EntryKind;
-use crate::directory::ROOT;
+use crate::directory::{EntryId, ROOT};
 use crate::entry::Entry;
 use crate::shared::Shared;
 use crate::storage::Storage;
@@ -12,16 +12,30 @@ use crate::storage::Storage;
 /// the walk comes to them are left out.
 pub struct Walk<'a, S: Storage> {
     shared: &'a Shared<S>,
-    /// What is still to come, the next one last: id, path, depth.
-    ahead: Vec<(crate::EntryId, String, u32)>,
+    /// What is still to come, the next one last: id and depth below the start.
+    ahead: Vec<(EntryId, usize)>,
+    /// Path of the entry last given, and where in it the path of each
+    /// storage above it, by depth, ends.
+    path: String,
+    ends: Vec<usize>,
+    /// Depth of the start in the file.
+    start_depth: u32,
 }
 
 impl<'a, S: Storage> Walk<'a, S> {
     pub(crate) fn new(shared: &'a Shared<S>, slot: u32) -> Self {
         let state = shared.read_state();
-        let entry = Entry::new(&state, slot);
+        let start = Entry::new(&state, slot);
+        let above = state.dir.entry(slot).parent;
+        let path = if above == ROOT { String::new() } else { state.dir.path(above) };
         drop(state);
-        Self { shared, ahead: vec![(entry.id(), entry.path().to_owned(), entry.depth())] }
+        Self {
+            shared,
+            ahead: vec![(start.id(), 0)],
+            ends: vec![path.len()],
+            path,
+            start_depth: start.depth(),
+        }
     }
 }
 
@@ -31,15 +45,22 @@ impl<S: Storage> Iterator for Walk<'_, S> {
     fn next(&mut self) -> Option<Entry> {
         let state = self.shared.read_trees();
         loop {
-            let (id, path, depth) = self.ahead.pop()?;
+            let (id, depth) = self.ahead.pop()?;
             let Some(slot) = state.dir.resolve(id) else { continue };
-            if state.dir.entry(slot).kind != EntryKind::Stream {
-                let prefix = if slot == ROOT { "" } else { path.as_str() };
-                for child in state.dir.children(slot).into_iter().rev() {
-                    let name = state.dir.entry(child).name.to_string_lossy();
-                    self.ahead.push((state.dir.id(child), format!("{prefix}/{name}"), depth + 1));
-                }
+            self.ends.truncate(depth + 1);
+            self.path.truncate(self.ends[depth]);
+            let entry = state.dir.entry(slot);
+            if slot != ROOT {
+                self.path.push('/');
+                entry.name.append_to(&mut self.path);
             }
+            if entry.kind != EntryKind::Stream {
+                self.ends.push(self.path.len());
+                let children = state.dir.children(slot).into_iter().rev();
+                self.ahead.extend(children.map(|child| (state.dir.id(child), depth + 1)));
+            }
+            let path = if slot == ROOT { "/".to_owned() } else { self.path.clone() };
+            let depth = self.start_depth + u32::try_from(depth).expect("slots are fewer");
             return Some(Entry::with_path(&state, slot, path, depth));
         }
     }
