@@ -94,6 +94,11 @@ impl Allocator {
         goal: Option<SectorId>,
     ) -> Result<Chain, NoSpace> {
         self.check(count)?;
+        if !count.is_zero()
+            && let Some(run) = self.map.take_fit(count, goal)
+        {
+            return Ok(Chain::from(run));
+        }
         let mut chain = Chain::new();
         self.append_elsewhere(&mut chain, count.get(), goal);
         Ok(chain)
@@ -255,7 +260,9 @@ impl Allocator {
     /// When one of them is free or past the end of the device.
     #[expect(clippy::needless_pass_by_value, reason = "the sectors are no longer the caller's")]
     pub fn release_chain(&mut self, chain: Chain) {
-        chain.runs().for_each(|run| self.map.release(run));
+        for run in chain.runs() {
+            self.map.release(run);
+        }
     }
 
     /// Takes just these sectors.

@@ -212,66 +212,67 @@ impl Bitmap {
         }
     }
 
+    /// Where the run ends that begins at `start`, if a maximal free run does.
+    #[inline]
+    pub(crate) fn run_from(&self, start: u32) -> Option<u32> {
+        let words = self.bits.words();
+        let at = word_of(start);
+        let word = *words.get(at)?;
+        let here = word >> (start % BITS);
+        let before = match start % BITS {
+            0 => at > 0 && words[at - 1] >> 63 == 1,
+            bit => word >> (bit - 1) & 1 == 1,
+        };
+        if here & 1 == 0 || before {
+            return None;
+        }
+        // zeros were shifted in, so all ones means the run goes on
+        let ones = here.trailing_ones();
+        if ones < BITS - start % BITS {
+            return Some(start + ones);
+        }
+        Some(match self.used.next(at + 1) {
+            Some(word) => first_bit(word) + words[word].trailing_ones(),
+            None => self.total,
+        })
+    }
+
     /// Makes `start..end` free. `start < end <= total`.
     #[inline]
     pub(crate) fn set_free(&mut self, start: u32, end: u32) {
         let (first, last) = (word_of(start), word_of(end - 1));
-        let (any, used) = (&mut self.any, &mut self.used);
-        let words = self.bits.words_mut();
-        let mut change = |at: usize, mask: u64| {
-            let was = words[at];
-            let now = was | mask;
-            words[at] = now;
-            if was == 0 {
-                any.set(at);
-            }
-            if now == !0 {
-                used.clear(at);
-            }
-        };
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
-        if first == last {
-            change(first, head & tail);
-            return;
-        }
-        change(first, head);
-        change(last, tail);
-        if first + 1 < last {
-            words[first + 1..last].fill(!0);
-            self.any.set_range(first + 1, last);
-            self.used.clear_range(first + 1, last);
-        }
+        let words = &mut self.bits.words_mut()[first..=last];
+        let (full_from, full_end) = if let [word] = words {
+            *word |= head & tail;
+            (first + usize::from(*word != !0), last + 1)
+        } else {
+            let (before, after) = (words[0] | head, words[last - first] | tail);
+            words.fill(!0);
+            (words[0], words[last - first]) = (before, after);
+            (first + usize::from(before != !0), last + usize::from(after == !0))
+        };
+        self.any.set_range(first, last + 1);
+        self.used.clear_range(full_from, full_end);
     }
 
     /// Makes `start..end` used. `start < end <= total`.
     #[inline]
     pub(crate) fn set_used(&mut self, start: u32, end: u32) {
         let (first, last) = (word_of(start), word_of(end - 1));
-        let (any, used) = (&mut self.any, &mut self.used);
-        let words = self.bits.words_mut();
-        let mut change = |at: usize, mask: u64| {
-            let was = words[at];
-            let now = was & !mask;
-            words[at] = now;
-            if was == !0 {
-                used.set(at);
-            }
-            if now == 0 {
-                any.clear(at);
-            }
-        };
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
-        if first == last {
-            change(first, head & tail);
-            return;
-        }
-        change(first, head);
-        change(last, tail);
-        if first + 1 < last {
-            words[first + 1..last].fill(0);
-            self.used.set_range(first + 1, last);
-            self.any.clear_range(first + 1, last);
-        }
+        let words = &mut self.bits.words_mut()[first..=last];
+        let (empty_from, empty_end) = if let [word] = words {
+            *word &= !(head & tail);
+            (first + usize::from(*word != 0), last + 1)
+        } else {
+            let (before, after) = (words[0] & !head, words[last - first] & !tail);
+            words.fill(0);
+            (words[0], words[last - first]) = (before, after);
+            (first + usize::from(before != 0), last + usize::from(after == 0))
+        };
+        self.used.set_range(first, last + 1);
+        self.any.clear_range(empty_from, empty_end);
     }
 
     /// The first run of at least `min` free sectors, `min > 0`, that begins at

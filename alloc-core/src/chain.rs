@@ -333,6 +333,16 @@ impl fmt::Debug for Chain {
     }
 }
 
+/// A chain of one run.
+impl From<Run> for Chain {
+    #[inline]
+    fn from(run: Run) -> Self {
+        let part = Part { end: run.end().get(), cum: run.count().get() };
+        // the second place is not in use
+        Self { parts: SmallVec::from_buf_and_len([part; 2], 1) }
+    }
+}
+
 impl Extend<Run> for Chain {
     fn extend<I: IntoIterator<Item = Run>>(&mut self, runs: I) {
         runs.into_iter().for_each(|run| self.push(run));

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use crate::bitmap::Bitmap;
 use crate::size_class::{CLASSES, EXACT, class_of, least_of};
-use crate::stacks::{ClassSet, ROOM, Stacks};
+use crate::stacks::{ClassSet, Offered, ROOM, Stacks};
 use crate::words::BITS;
 use crate::{Run, VerifyError};
 
@@ -173,9 +173,16 @@ impl SizeBins {
     pub(crate) fn push(&mut self, start: u32, len: u32, bits: &Bitmap) {
         self.longest = self.longest.max(len);
         let class = class_of(len);
-        if self.candidates.top(class) == Some(start) {
-            return;
+        if self.candidates.offer(class, start) == Offered::Taken {
+            self.filled.insert(class);
+        } else {
+            self.push_with_care(class, start, bits);
         }
+    }
+
+    /// `push` where the bin is at its limit, or the pool.
+    #[cold]
+    fn push_with_care(&mut self, class: usize, start: u32, bits: &Bitmap) {
         if self.candidates.is_full(class) && !self.make_room_in(class, bits)
             || !self.file_in(class, start, bits)
         {
@@ -227,10 +234,7 @@ impl SizeBins {
     /// this class does.
     #[inline]
     fn checked(class: usize, start: u32, bits: &Bitmap) -> Option<u32> {
-        if !bits.is_free(start) || start > 0 && bits.is_free(start - 1) {
-            return None;
-        }
-        let end = bits.next_used(start);
+        let end = bits.run_from(start)?;
         (class_of(end - start) == class).then_some(end)
     }
 

@@ -28,6 +28,17 @@ struct Stack {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PoolFull;
 
+/// What [`Stacks::offer`] has found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// The value is on top.
+    Taken,
+    /// The stack is at its limit.
+    StackFull,
+    /// The pool is full.
+    PoolFull,
+}
+
 /// Stacks of `u32`, numbered from 0, which share their memory: 5.3 bytes a
 /// value, and chunks that one stack gives up are used by the next.
 ///
@@ -118,6 +129,32 @@ impl Stacks {
         self.chunks[stack.chunk as usize].0[slot] = value;
         stack.count = count + 1;
         Ok(())
+    }
+
+    /// Puts a value on top, unless it lies there already or the stack is at
+    /// its limit.
+    #[inline]
+    pub(crate) fn offer(&mut self, stack: usize, value: u32) -> Offered {
+        let Some(known) = self.all.get_mut(stack) else {
+            return self.push(stack, value).map_or(Offered::PoolFull, |()| Offered::Taken);
+        };
+        let slot = usize::from(known.count % ROOM);
+        if known.count > 0 {
+            let top = &mut self.chunks[known.chunk as usize].0;
+            // slot 0 stands for a full chunk
+            if top[if slot == 0 { usize::from(ROOM) } else { slot }] == value {
+                return Offered::Taken;
+            }
+            if known.count >= known.limit {
+                return Offered::StackFull;
+            }
+            if slot > 0 {
+                top[slot + 1] = value;
+                known.count += 1;
+                return Offered::Taken;
+            }
+        }
+        self.push(stack, value).map_or(Offered::PoolFull, |()| Offered::Taken)
     }
 
     #[cold]

@@ -37,25 +37,6 @@ impl Summary {
         Self { flags, upper }
     }
 
-    #[inline]
-    pub(crate) fn set(&mut self, at: usize) {
-        let word = &mut self.flags[at / 64];
-        let was = *word;
-        *word |= bit(at);
-        if was == 0 {
-            self.set_above(at / 64);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn clear(&mut self, at: usize) {
-        let word = &mut self.flags[at / 64];
-        *word &= !bit(at);
-        if *word == 0 {
-            self.clear_above(at / 64);
-        }
-    }
-
     /// Word `at` of the flags has stopped being zero.
     fn set_above(&mut self, mut at: usize) {
         for level in &mut self.upper {
@@ -80,10 +61,24 @@ impl Summary {
     }
 
     /// Sets the flags `start..end`.
-    pub(crate) fn set_range(&mut self, mut start: usize, mut end: usize) {
+    #[inline]
+    pub(crate) fn set_range(&mut self, start: usize, end: usize) {
         if start >= end {
             return;
         }
+        if start / 64 == (end - 1) / 64 {
+            let word = &mut self.flags[start / 64];
+            let was = *word;
+            *word |= mask(start, end - 1);
+            if was == 0 {
+                self.set_above(start / 64);
+            }
+        } else {
+            self.set_long_range(start, end);
+        }
+    }
+
+    fn set_long_range(&mut self, mut start: usize, mut end: usize) {
         for level in core::iter::once(&mut self.flags).chain(&mut self.upper) {
             fill(level, start, end - 1, true);
             (start, end) = (start / 64, (end - 1) / 64 + 1);
@@ -91,7 +86,23 @@ impl Summary {
     }
 
     /// Clears the flags `start..end`.
-    pub(crate) fn clear_range(&mut self, mut start: usize, mut end: usize) {
+    #[inline]
+    pub(crate) fn clear_range(&mut self, start: usize, end: usize) {
+        if start >= end {
+            return;
+        }
+        if start / 64 == (end - 1) / 64 {
+            let word = &mut self.flags[start / 64];
+            *word &= !mask(start, end - 1);
+            if *word == 0 {
+                self.clear_above(start / 64);
+            }
+        } else {
+            self.clear_long_range(start, end);
+        }
+    }
+
+    fn clear_long_range(&mut self, mut start: usize, mut end: usize) {
         for level in core::iter::once(&mut self.flags).chain(&mut self.upper) {
             if start >= end {
                 return;
@@ -273,9 +284,9 @@ mod tests {
                 }
                 slow[start..end].fill(step % 2 == 0);
                 compare(&tree, &slow);
-                tree.set(start);
+                tree.set_range(start, start + 1);
                 slow[start] = true;
-                tree.clear(end - 1);
+                tree.clear_range(end - 1, end);
                 slow[end - 1] = false;
                 compare(&tree, &slow);
             }
@@ -290,14 +301,14 @@ mod tests {
             tree.resize(len);
             slow.push(len % 1500 == 1);
             if slow[len - 1] {
-                tree.set(len - 1);
+                tree.set_range(len - 1, len);
             }
             if len % 500 == 0 {
                 compare(&tree, &slow);
             }
         }
         for len in (1..5000).rev() {
-            tree.clear(len);
+            tree.clear_range(len, len + 1);
             tree.resize(len);
             slow.truncate(len);
             if len % 500 == 1 {
