@@ -212,6 +212,23 @@ impl Bitmap {
         }
     }
 
+    /// Makes the used sectors `start..end` free, `start < end <= total`, and
+    /// gives the ends of the free run they are in then.
+    ///
+    /// If one of them is free, gives the first such and changes nothing.
+    #[inline]
+    pub(crate) fn give(&mut self, start: u32, end: u32) -> Result<(u32, u32), u32> {
+        let free = self.next_free(start);
+        if free < end {
+            return Err(free);
+        }
+        let before = self.run_start_before(start);
+        // `free` is where the used stretch ends: a free neighbour begins at `end`
+        let after = if free == end { self.next_used(end) } else { end };
+        self.set_free(start, end);
+        Ok((before, after))
+    }
+
     /// Where the run ends that begins at `start`, if a maximal free run does.
     #[inline]
     pub(crate) fn run_from(&self, start: u32) -> Option<u32> {
@@ -243,14 +260,18 @@ impl Bitmap {
         let (first, last) = (word_of(start), word_of(end - 1));
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
         let words = &mut self.bits.words_mut()[first..=last];
-        let (full_from, full_end) = if let [word] = words {
-            *word |= head & tail;
-            (first + usize::from(*word != !0), last + 1)
-        } else {
-            let (before, after) = (words[0] | head, words[last - first] | tail);
-            words.fill(!0);
-            (words[0], words[last - first]) = (before, after);
-            (first + usize::from(before != !0), last + usize::from(after == !0))
+        let (full_from, full_end) = match words {
+            [word] => {
+                *word |= head & tail;
+                (first + usize::from(*word != !0), last + 1)
+            }
+            [before, middle @ .., after] => {
+                *before |= head;
+                fill(middle, !0);
+                *after |= tail;
+                (first + usize::from(*before != !0), last + usize::from(*after == !0))
+            }
+            [] => return,
         };
         self.any.set_range(first, last + 1);
         self.used.clear_range(full_from, full_end);
@@ -262,14 +283,18 @@ impl Bitmap {
         let (first, last) = (word_of(start), word_of(end - 1));
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
         let words = &mut self.bits.words_mut()[first..=last];
-        let (empty_from, empty_end) = if let [word] = words {
-            *word &= !(head & tail);
-            (first + usize::from(*word != 0), last + 1)
-        } else {
-            let (before, after) = (words[0] & !head, words[last - first] & !tail);
-            words.fill(0);
-            (words[0], words[last - first]) = (before, after);
-            (first + usize::from(before != 0), last + usize::from(after == 0))
+        let (empty_from, empty_end) = match words {
+            [word] => {
+                *word &= !(head & tail);
+                (first + usize::from(*word != 0), last + 1)
+            }
+            [before, middle @ .., after] => {
+                *before &= !head;
+                fill(middle, 0);
+                *after &= !tail;
+                (first + usize::from(*before != 0), last + usize::from(*after == 0))
+            }
+            [] => return,
         };
         self.used.set_range(first, last + 1);
         self.any.clear_range(empty_from, empty_end);
@@ -385,6 +410,19 @@ impl Bitmap {
         }
         let tail = words::next_one(words, self.total);
         if tail.is_some() { Err(VerifyError::DeadBit { total }) } else { Ok(()) }
+    }
+}
+
+/// Sets all words. Most runs span few words, for which a call of `memset` is
+/// the larger part of the cost.
+#[inline]
+fn fill(words: &mut [u64], value: u64) {
+    match words {
+        [] => {}
+        [a] => *a = value,
+        [a, b] => (*a, *b) = (value, value),
+        [a, b, c] => (*a, *b, *c) = (value, value, value),
+        _ => words.fill(value),
     }
 }
 

@@ -357,14 +357,9 @@ impl FreeMap {
     #[inline]
     pub fn try_release(&mut self, run: Run) -> Result<(), MapError> {
         let (start, end) = bounds(run, self.total())?;
-        let free = self.bits.next_free(start);
-        if free < end {
-            return Err(MapError::AlreadyFree { at: SectorId::new(free) });
-        }
-        // `free` is the end of the used stretch: a free neighbour begins at `end`
-        let after = if free == end { self.bits.next_used(end) } else { end };
-        let before = self.bits.run_start_before(start);
-        self.bits.set_free(start, end);
+        let freed = self.bits.give(start, end);
+        let (before, after) =
+            freed.map_err(|at| MapError::AlreadyFree { at: SectorId::new(at) })?;
         self.filed(before, after, start, end);
         Ok(())
     }
