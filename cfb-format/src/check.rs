@@ -110,7 +110,7 @@ fn check_ownership(state: &State, findings: &mut Vec<Finding>) {
                     .expected(entry.len_bytes),
             );
         }
-        if found.broken && found.damage.is_none() {
+        if found.broken.is_some() && found.damage.is_none() {
             findings.push(Finding::new(FindingCode::ChainEnd).at_entry(slot));
         }
         let (ledger, unit, code) = match found.place {

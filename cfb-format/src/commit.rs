@@ -522,13 +522,13 @@ mod tests {
     fn freed_space_is_used_again_after_the_flush() {
         let file = CompoundFile::create_in(MemStorage::new()).unwrap();
         for i in 0..8 {
-            file.write_stream(&format!("{i}"), &[i; 100_000]).unwrap();
+            file.write_stream(&format!("{i}"), &vec![i; 100_000]).unwrap();
         }
         file.flush().unwrap();
         let len = file.storage().to_vec().len();
         file.remove_stream("3").unwrap();
         file.flush().unwrap();
-        file.write_stream("new", &[9; 100_000]).unwrap();
+        file.write_stream("new", &vec![9; 100_000]).unwrap();
         file.flush().unwrap();
         assert_eq!(file.storage().to_vec().len(), len);
         assert_eq!(file.open_stream("new").unwrap().extents().unwrap().len(), 1);

@@ -98,8 +98,8 @@ pub(crate) struct Found {
     pub(crate) intact: u64,
     /// Why not all of them.
     pub(crate) damage: Option<Corruption>,
-    /// Whether the chain does not end as it should, be it with all bytes.
-    pub(crate) broken: bool,
+    /// Why the chain does not end as it should, be it with all bytes.
+    pub(crate) broken: Option<Corruption>,
 }
 
 /// See the module.
@@ -226,17 +226,17 @@ impl State {
         };
         if entry.len_bytes == 0 {
             let chain = Chain::default();
-            return Found { place, chain, intact: 0, damage: None, broken: false };
+            return Found { place, chain, intact: 0, damage: None, broken: None };
         }
         let cells = &cells[..cells.len().min(limit as usize)];
         let (chain, broken) = chain_in(cells, entry.start_sector);
         let chain_bytes = chain.sector_count().bytes(unit);
         let mut intact = chain_bytes.min(entry.len_bytes);
         let mut damage = None;
-        let is_broken = broken.is_some();
         if intact < entry.len_bytes {
             damage = Some(
                 broken
+                    .clone()
                     .unwrap_or(Corruption::ShortChain { chain_bytes, len_bytes: entry.len_bytes }),
             );
         }
@@ -246,7 +246,6 @@ impl State {
             intact = end;
             damage = Some(Corruption::FileEnds { sector: self.file_sectors - 1 });
         }
-        let broken = is_broken || damage.is_some();
         Found { place, chain, intact, damage, broken }
     }
 
@@ -314,7 +313,9 @@ impl State {
                     continue;
                 }
                 let found = self.find_stream(slot);
-                if found.broken {
+                // A link back into the chain leads to no sector that anything
+                // else could get; its cell may be another stream's as well.
+                if found.broken.is_some_and(|fault| !matches!(fault, Corruption::Cycle { .. })) {
                     cuts.push((found.place, slot, found.chain.last()));
                 }
                 match found.place {
