@@ -11,12 +11,14 @@
 //! * [`tables`]: next-pointer tables, FAT style, and back.
 //! * [`clock`]: thread CPU time, so that a busy machine does not matter.
 //! * [`report`]: all of the above in one run, as a table with the ratios.
+//! * [`cfb`]: compound files, with a report of their own.
 //!
 //! `benches/alloc.rs` puts [`ops`], [`churn`], [`growth`] and [`tables`] under
 //! divan; `src/bin/alloc_report.rs` prints [`report`].
 
 #![allow(clippy::cast_precision_loss, reason = "counts here stay far below 2^52")]
 
+pub mod cfb;
 pub mod churn;
 pub mod clock;
 pub mod fill;

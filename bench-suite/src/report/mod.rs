@@ -133,7 +133,7 @@ impl Report {
 }
 
 /// What the system tells of itself; parts it does not tell are left out.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(':')?.1.trim().to_owned())

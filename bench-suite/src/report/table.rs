@@ -181,7 +181,7 @@ impl Serialize for Bound {
 }
 
 /// All bounds as a table.
-pub(super) fn of_bounds(bounds: &[Bound]) -> Table {
+pub(crate) fn of_bounds(bounds: &[Bound]) -> Table {
     let mut table = Table::new("Bounds", "", &["what", "measured", "bound", ""]);
     for bound in bounds {
         let side = match bound.side {

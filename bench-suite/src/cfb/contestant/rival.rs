@@ -1,0 +1,99 @@
+//! Crate `cfb` 0.16, with its defaults.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use cfb::{CompoundFile, Stream};
+
+use super::{Contestant, Key, Shape, Version, Who};
+use crate::cfb::base::Base;
+
+/// A file of crate `cfb`.
+#[derive(Debug)]
+pub struct Rival<B: Base> {
+    file: CompoundFile<B::Io>,
+}
+
+const WORKS: &str = "cfb does what is asked of it";
+
+impl<B: Base> Contestant for Rival<B> {
+    type Base = B;
+    type Handle = Stream<B::Io>;
+    const WHO: Who = Who::Rival;
+
+    fn create(base: B, version: Version, _: Shape) -> Self {
+        let version = match version {
+            Version::V3 => cfb::Version::V3,
+            Version::V4 => cfb::Version::V4,
+        };
+        let file = CompoundFile::create_with_version(version, base.into_io());
+        Self { file: file.expect(WORKS) }
+    }
+
+    fn open(base: B, _: Shape) -> Self {
+        Self { file: CompoundFile::open(base.into_io()).expect(WORKS) }
+    }
+
+    fn close(mut self) -> B {
+        self.file.flush().expect(WORKS);
+        B::from_io(self.file.into_inner())
+    }
+
+    fn flush(&mut self, handles: &mut [Self::Handle]) {
+        // The file's own flush leaves out what its streams have buffered.
+        for handle in handles {
+            handle.flush().expect(WORKS);
+        }
+        self.file.flush().expect(WORKS);
+    }
+
+    fn create_stream(&mut self, key: Key<'_>) -> Self::Handle {
+        self.file.create_stream(key.path).expect(WORKS)
+    }
+
+    fn open_stream(&mut self, key: Key<'_>) -> Self::Handle {
+        self.file.open_stream(key.path).expect(WORKS)
+    }
+
+    fn remove_stream(&mut self, key: Key<'_>) {
+        self.file.remove_stream(key.path).expect(WORKS);
+    }
+
+    fn exists(&self, key: Key<'_>) -> bool {
+        self.file.exists(key.path)
+    }
+
+    fn create_storage(&mut self, path: &str) {
+        self.file.create_storage(path).expect(WORKS);
+    }
+
+    fn walk(&self, _: usize) -> (usize, u64) {
+        self.file.walk().fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.len()))
+    }
+
+    fn append(&mut self, handle: &mut Self::Handle, bytes: &[u8]) {
+        handle.seek(SeekFrom::End(0)).expect(WORKS);
+        handle.write_all(bytes).expect(WORKS);
+    }
+
+    fn write_at(&mut self, handle: &mut Self::Handle, bytes: &[u8], offset: u64) {
+        handle.seek(SeekFrom::Start(offset)).expect(WORKS);
+        handle.write_all(bytes).expect(WORKS);
+    }
+
+    fn read_at(&mut self, handle: &mut Self::Handle, buf: &mut [u8], offset: u64) {
+        handle.seek(SeekFrom::Start(offset)).expect(WORKS);
+        handle.read_exact(buf).expect(WORKS);
+    }
+
+    fn read_next(&mut self, handle: &mut Self::Handle, buf: &mut [u8]) {
+        handle.read_exact(buf).expect(WORKS);
+    }
+
+    fn copy_out(&mut self, handle: &mut Self::Handle, to: &mut impl Write) -> u64 {
+        io::copy(handle, to).expect(WORKS)
+    }
+
+    fn set_len(&mut self, handle: &mut Self::Handle, len_bytes: u64) {
+        handle.set_len(len_bytes).expect(WORKS);
+    }
+}
