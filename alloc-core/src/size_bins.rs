@@ -37,6 +37,11 @@ const SWEEP_SECTORS: u32 = 1 << 21;
 const SWEEP_RUNS: u32 = 4096;
 /// After so many runs a sweep decides whether to go on with all lengths.
 const SAMPLE_RUNS: u32 = 128;
+/// What a search in bins that are not complete puts aside for sweeps, in words
+/// read.
+const STEPS_PER_SEARCH: u32 = 64;
+/// What looking at a run costs, in words read.
+const RUN_STEPS: u32 = 4;
 /// How many candidates of a class with several lengths are tried before the
 /// next class, where all of them fit.
 const TRIES: usize = 8;
@@ -94,6 +99,8 @@ pub(crate) struct SizeBins {
     /// circle.
     cursor: u32,
     circle_left: u32,
+    /// Steps of sweeping that searches have still to make up for.
+    debt: u32,
 }
 
 impl SizeBins {
@@ -113,6 +120,7 @@ impl SizeBins {
             lowest_first: false,
             cursor: 0,
             circle_left: bits.total(),
+            debt: 0,
         };
         filed.file_all(bits);
         filed
@@ -121,6 +129,12 @@ impl SizeBins {
     /// Files every run, in order of address. Once the bins of the shortest
     /// lengths are full, their runs are not even looked at.
     fn file_all(&mut self, bits: &Bitmap) {
+        let room = self.candidates.max_chunks() * usize::from(ROOM);
+        if bits.count_runs() as usize > room / 8 * 7 {
+            // not all can be filed: some of each length, and no more of those
+            let share = u16::try_from(room / 16).unwrap_or(u16::MAX);
+            self.bin_limit = self.bin_limit.min(share).max(1);
+        }
         let (mut from, mut least) = (0, 1);
         while let Some((start, end)) = bits.next_run(from, bits.total(), least_of(least)) {
             let class = class_of(end - start);
@@ -279,14 +293,13 @@ impl SizeBins {
             return Some(fit);
         }
         let from = if all_fit { own } else { own + 1 };
-        let mut swept = self.flagged.is_empty();
+        let mut may_sweep = self.may_sweep();
         loop {
             let filled = self.filled.next(from);
-            if !swept
+            if may_sweep
                 && let Some(dry) = self.next_dry(from).filter(|&dry| filled.is_none_or(|f| dry < f))
             {
-                // one sweep a search: what it does not find waits for the next
-                swept = true;
+                may_sweep = false;
                 self.sweep(dry, bits);
                 continue;
             }
@@ -296,6 +309,14 @@ impl SizeBins {
             }
         }
         self.last_resort(count, own, all_fit, bits)
+    }
+
+    /// Whether a search may sweep for the sake of a better fit. Once, and only
+    /// when the searches since the last sweep have made up for it: else the
+    /// next longer run does.
+    fn may_sweep(&mut self) -> bool {
+        self.debt = self.debt.saturating_sub(STEPS_PER_SEARCH);
+        self.debt == 0 && !self.flagged.is_empty()
     }
 
     /// The rest of the own class, then the bitmap itself if some bin is not
@@ -401,14 +422,14 @@ impl SizeBins {
     /// within 1/64 of it above; while bins are flagged, near that. `None` when
     /// no sector is free.
     pub(crate) fn longest_fit(&mut self, bits: &Bitmap) -> Option<Fit> {
-        let mut swept = self.flagged.is_empty();
+        let mut may_sweep = self.may_sweep();
         loop {
             let filled = self.filled.prev(CLASSES);
-            if !swept {
+            if may_sweep {
                 // a flagged class above the greatest filled one is dry
                 let flagged = self.flagged.prev(CLASSES);
                 if let Some(dry) = flagged.filter(|&dry| filled.is_none_or(|f| dry > f)) {
-                    swept = true;
+                    may_sweep = false;
                     self.sweep(dry, bits);
                     continue;
                 }
@@ -471,7 +492,8 @@ impl SizeBins {
         let share = self.candidates.max_chunks() / 16 * usize::from(ROOM);
         let share = u16::try_from(share).unwrap_or(u16::MAX);
         let most = share.max(self.bin_limit).min(self.limits.bin);
-        let (mut least, mut runs) = (1, 0);
+        let (mut least, mut runs) = (dry.next(0).unwrap_or(class), 0);
+        self.missed.insert_below(least, &self.flagged);
         loop {
             let Some((start, end)) = bits.next_run(at, stop, least_of(least)) else {
                 at = at.max(stop);
@@ -498,6 +520,7 @@ impl SizeBins {
         }
         self.cursor = at;
         let covered = at.saturating_sub(begin);
+        self.debt = covered / BITS + runs * RUN_STEPS;
         self.circle_left = self.circle_left.saturating_sub(covered);
         if self.circle_left == 0 {
             self.flagged = core::mem::replace(&mut self.missed, ClassSet::new());
