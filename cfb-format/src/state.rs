@@ -630,6 +630,7 @@ impl State {
         let Some(spaces) = self.spaces() else { return };
         let Spaces { fat, mini, mini_window } = spaces;
         fat.trim(mini_window);
+        fat.trim_ahead();
         mini.trim_ahead();
         let end = mini.used_end();
         let mut chain = mini_stream.write().expect("not poisoned");
