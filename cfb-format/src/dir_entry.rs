@@ -50,7 +50,7 @@ pub(crate) struct DirEntry {
 }
 
 /// There is one for each entry of the file.
-const _: () = assert!(size_of::<DirEntry>() <= 72);
+const _: () = assert!(size_of::<DirEntry>() <= 56);
 
 impl DirEntry {
     pub(crate) fn new(kind: EntryKind, name: Name, parent: u32) -> Self {

@@ -13,9 +13,16 @@ use crate::shared::Shared;
 use crate::storage::Storage;
 use crate::write_behind::DIRECT_BYTES;
 
-/// Reads shorter than this go through a buffer of this many bytes, which a
-/// handle has from its first short read on.
-const BUFFER_BYTES: usize = 4096;
+/// Reads ahead of a handle start with this many bytes, and double as long as
+/// it reads on where it stopped.
+const AHEAD_BYTES: usize = 4096;
+
+/// Reads ahead go up to this many bytes; longer reads need none.
+const MAX_AHEAD_BYTES: usize = 64 * 1024;
+
+/// After a jump, shorter reads than this are rounded up to it, and longer ones
+/// read what they ask for.
+const JUMP_BYTES: usize = 512;
 
 /// Copying a stream's bytes to other sectors goes in pieces of this many bytes.
 const COPY_BYTES: u64 = 256 * 1024;
@@ -68,6 +75,10 @@ pub struct Stream<S: Storage = std::fs::File> {
     shared: Arc<Shared<S>>,
     node: Arc<Node>,
     position: u64,
+    /// Where the last read ended: a read from there on is part of a row.
+    last_end: u64,
+    /// How much the next read of the row reads ahead, in bytes.
+    ahead: usize,
     buffer: Vec<u8>,
     /// Where in the stream the buffer starts, and the version it was read at.
     buffer_start: u64,
@@ -76,7 +87,16 @@ pub struct Stream<S: Storage = std::fs::File> {
 
 impl<S: Storage> Stream<S> {
     pub(crate) const fn new(shared: Arc<Shared<S>>, node: Arc<Node>) -> Self {
-        Self { shared, node, position: 0, buffer: Vec::new(), buffer_start: 0, buffer_version: 0 }
+        Self {
+            shared,
+            node,
+            position: 0,
+            last_end: 0,
+            ahead: AHEAD_BYTES,
+            buffer: Vec::new(),
+            buffer_start: 0,
+            buffer_version: 0,
+        }
     }
 
     /// Length in bytes. Free of locks and I/O.
@@ -401,19 +421,39 @@ impl<S: Storage> Stream<S> {
             .unwrap_or(&[])
     }
 
-    /// Reads the bytes from the position on into the buffer.
-    fn refill(&mut self) -> Result<(), Error> {
+    /// How many bytes a read of `wanted` bytes at the position should fetch.
+    ///
+    /// A handle that reads on gets more and more ahead of it, where calls of
+    /// the storage are dear; one that jumps gets little more than it asks for.
+    fn fetch_bytes(&mut self, wanted: usize) -> usize {
+        if self.position != self.last_end {
+            self.ahead = AHEAD_BYTES;
+            return wanted.max(JUMP_BYTES);
+        }
+        let fetch = self.ahead.max(wanted);
+        if !self.shared.storage().is_memory() {
+            self.ahead = (fetch * 2).min(MAX_AHEAD_BYTES);
+        }
+        fetch
+    }
+
+    /// Reads `fetch` bytes from the position on into the buffer.
+    fn refill(&mut self, fetch: usize) -> Result<(), Error> {
         let mut buffer = std::mem::take(&mut self.buffer);
         // Before the read: a change during it makes the buffer old at once.
         self.buffer_version = self.node.version();
         let left = self.len().saturating_sub(self.position);
-        let want = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_BYTES);
-        buffer.resize(want, 0);
+        buffer.resize(usize::try_from(left).unwrap_or(usize::MAX).min(fetch), 0);
         let read = self.read_at(&mut buffer, self.position);
         buffer.truncate(*read.as_ref().unwrap_or(&0));
         self.buffer = buffer;
         self.buffer_start = self.position;
         read.map(|_| ())
+    }
+
+    fn moved_to(&mut self, position: u64) {
+        self.position = position;
+        self.last_end = position;
     }
 }
 
@@ -439,7 +479,7 @@ impl<S: Storage> Clone for Stream<S> {
     /// Another handle to the same stream, at the same position.
     fn clone(&self) -> Self {
         let mut clone = Self::new(Arc::clone(&self.shared), Arc::clone(&self.node));
-        clone.position = self.position;
+        clone.moved_to(self.position);
         clone
     }
 }
@@ -467,31 +507,29 @@ impl<S: Storage> Drop for Stream<S> {
 impl<S: Storage> Read for Stream<S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.buffered().is_empty() {
-            if buf.len() >= BUFFER_BYTES {
-                let count = self.read_at(buf, self.position)?;
-                self.position += count as u64;
-                return Ok(count);
+            let fetch = self.fetch_bytes(buf.len());
+            if fetch > buf.len() {
+                self.refill(fetch)?;
             }
-            self.refill()?;
         }
-        // A change by another handle since the refill shows as an empty
-        // buffer; then the bytes are read anew rather than an end reported.
+        // Still empty: the read needs no buffer, or another handle changed
+        // the stream since the refill and an end must not be reported.
         let buffered = self.buffered();
-        if buffered.is_empty() {
-            let count = self.read_at(buf, self.position)?;
-            self.position += count as u64;
-            return Ok(count);
-        }
-        let count = buffered.len().min(buf.len());
-        buf[..count].copy_from_slice(&buffered[..count]);
-        self.position += count as u64;
+        let count = if buffered.is_empty() {
+            self.read_at(buf, self.position)?
+        } else {
+            let count = buffered.len().min(buf.len());
+            buf[..count].copy_from_slice(&buffered[..count]);
+            count
+        };
+        self.moved_to(self.position + count as u64);
         Ok(count)
     }
 
     fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let before = bytes.len();
         let read = self.append_to(bytes, self.position);
-        self.position += (bytes.len() - before) as u64;
+        self.moved_to(self.position + (bytes.len() - before) as u64);
         Ok(read?)
     }
 }
@@ -499,7 +537,8 @@ impl<S: Storage> Read for Stream<S> {
 impl<S: Storage> BufRead for Stream<S> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.buffered().is_empty() {
-            self.refill()?;
+            let fetch = self.fetch_bytes(AHEAD_BYTES);
+            self.refill(fetch)?;
         }
         Ok(self.buffered())
     }
@@ -509,7 +548,7 @@ impl<S: Storage> BufRead for Stream<S> {
     fn consume(&mut self, count: usize) {
         let end = self.buffer_start + self.buffer.len() as u64;
         let position = self.position.saturating_add(count as u64);
-        self.position = position.min(end.max(self.position));
+        self.moved_to(position.min(end.max(self.position)));
     }
 }
 

@@ -220,3 +220,25 @@ fn changing_one_small_stream_among_a_thousand_writes_little() {
         assert!(io.read_bytes <= 64 << 10, "{version:?}: {io:?}");
     }
 }
+
+#[test]
+fn reading_on_in_small_pieces_takes_few_calls_and_jumping_reads_little() {
+    for version in VERSIONS {
+        let (file, storage) = file_of(version, 1, 1 << 20);
+        let mut stream = file.open_stream("stream 0").expect("it is there");
+        storage.take();
+        let mut buf = [0; 4096];
+        for _ in 0..256 {
+            stream.read_exact(&mut buf).expect("1 MiB is there");
+        }
+        // 4, 8, 16 and 32 KiB, then 64 KiB at a time: 60 KiB and 15.06 pieces.
+        let io = storage.take();
+        assert_eq!((io.reads, io.read_bytes), (20, 1 << 20), "{version:?}");
+        for at in [1000, 500_000, 77] {
+            stream.seek(SeekFrom::Start(at)).expect("any place can be sought");
+            stream.read_exact(&mut buf[..16]).expect("1 MiB is there");
+            let io = storage.take();
+            assert_eq!((io.reads, io.read_bytes), (1, 512), "{version:?}, read at {at}");
+        }
+    }
+}
