@@ -165,7 +165,19 @@ impl Bitmap {
         if here != 0 {
             return from + here.trailing_zeros();
         }
-        match self.used.next(word_of(from) + 1) {
+        self.run_end_from(word_of(from) + 1)
+    }
+
+    /// The first used sector in word `at` or a later one; `total` when there
+    /// is none. Most runs end in the next word, which is at hand.
+    #[inline]
+    fn run_end_from(&self, at: usize) -> u32 {
+        let words = self.bits.words();
+        let Some(word) = words.get(at) else { return self.total };
+        if *word != !0 {
+            return first_bit(at) + word.trailing_ones();
+        }
+        match self.used.next(at + 1) {
             Some(word) => first_bit(word) + words[word].trailing_ones(),
             None => self.total,
         }
@@ -182,7 +194,11 @@ impl Bitmap {
         if here != 0 {
             return from + here.trailing_zeros();
         }
-        match self.any.next(word_of(from) + 1) {
+        let next = word_of(from) + 1;
+        if let Some(word) = words.get(next).filter(|word| **word != 0) {
+            return first_bit(next) + word.trailing_zeros();
+        }
+        match self.any.next(next) {
             Some(word) => first_bit(word) + words[word].trailing_zeros(),
             None => self.total,
         }
@@ -196,7 +212,11 @@ impl Bitmap {
         if below != 0 {
             return at + 1 - below.leading_zeros();
         }
-        match self.used.prev(word_of(at)) {
+        let Some(before) = word_of(at).checked_sub(1) else { return 0 };
+        if words[before] != !0 {
+            return first_bit(before) + BITS - words[before].leading_ones();
+        }
+        match self.used.prev(before) {
             Some(word) => first_bit(word) + BITS - words[word].leading_ones(),
             None => 0,
         }
@@ -248,10 +268,7 @@ impl Bitmap {
         if ones < BITS - start % BITS {
             return Some(start + ones);
         }
-        Some(match self.used.next(at + 1) {
-            Some(word) => first_bit(word) + words[word].trailing_ones(),
-            None => self.total,
-        })
+        Some(self.run_end_from(at + 1))
     }
 
     /// Makes `start..end` free. `start < end <= total`.
@@ -260,20 +277,26 @@ impl Bitmap {
         let (first, last) = (word_of(start), word_of(end - 1));
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
         let words = &mut self.bits.words_mut()[first..=last];
-        let (full_from, full_end) = match words {
+        // Flags are touched only where they change: they are far from the
+        // words, and reading them costs as much as all the rest.
+        let (was_empty, full_from, full_end) = match words {
             [word] => {
+                let was = *word;
                 *word |= head & tail;
-                (first + usize::from(*word != !0), last + 1)
+                (was == 0, first + usize::from(*word != !0), last + 1)
             }
             [before, middle @ .., after] => {
+                let was_empty = *before == 0 || *after == 0 || !middle.is_empty();
                 *before |= head;
                 fill(middle, !0);
                 *after |= tail;
-                (first + usize::from(*before != !0), last + usize::from(*after == !0))
+                (was_empty, first + usize::from(*before != !0), last + usize::from(*after == !0))
             }
             [] => return,
         };
-        self.any.set_range(first, last + 1);
+        if was_empty {
+            self.any.set_range(first, last + 1);
+        }
         self.used.clear_range(full_from, full_end);
     }
 
@@ -283,20 +306,24 @@ impl Bitmap {
         let (first, last) = (word_of(start), word_of(end - 1));
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
         let words = &mut self.bits.words_mut()[first..=last];
-        let (empty_from, empty_end) = match words {
+        let (was_full, empty_from, empty_end) = match words {
             [word] => {
+                let was = *word;
                 *word &= !(head & tail);
-                (first + usize::from(*word != 0), last + 1)
+                (was == !0, first + usize::from(*word != 0), last + 1)
             }
             [before, middle @ .., after] => {
+                let was_full = *before == !0 || *after == !0 || !middle.is_empty();
                 *before &= !head;
                 fill(middle, 0);
                 *after &= !tail;
-                (first + usize::from(*before != 0), last + usize::from(*after == 0))
+                (was_full, first + usize::from(*before != 0), last + usize::from(*after == 0))
             }
             [] => return,
         };
-        self.used.set_range(first, last + 1);
+        if was_full {
+            self.used.set_range(first, last + 1);
+        }
         self.any.clear_range(empty_from, empty_end);
     }
 
