@@ -111,6 +111,7 @@ extern crate alloc;
 mod allocator;
 mod bitmap;
 mod chain;
+mod class_set;
 mod error;
 mod free_map;
 mod id;
