@@ -145,7 +145,7 @@ const BATCH: usize = 500;
 /// How many batches: for `CFB_FORGERIES` forgeries, or enough for every day.
 fn batches() -> u64 {
     let wanted = std::env::var("CFB_FORGERIES").ok().and_then(|count| count.parse().ok());
-    wanted.unwrap_or(3 * BATCH).div_ceil(BATCH) as u64
+    wanted.unwrap_or(BATCH).div_ceil(BATCH) as u64
 }
 
 #[test]
