@@ -154,14 +154,12 @@ fn removes_all(bytes: &[u8], before: &Codes, intact: &Intact) {
 /// comes back; what could be read and was left alone stays; and once everything is removed nothing is damaged any more.
 pub(crate) fn bears_anything(bytes: &[u8]) {
     let Ok(file) = open(bytes) else { return };
-    // Where the mini stream has no end and shares sectors with a stream, ending it may cost the stream.
-    let endless =
-        file.check().unwrap().iter().any(|found| found.code() == FindingCode::MiniStreamShort);
+    let _ = file.check();
     let before = streams(&file);
     let mut left_alone = Vec::new();
     for entry in before.iter().step_by(2) {
         let unique = before.iter().filter(|other| other.path() == entry.path()).count() == 1;
-        if let (Ok(content), true, false) = (file.read_stream(entry), unique, endless) {
+        if let (Ok(content), true) = (file.read_stream(entry), unique) {
             left_alone.push((entry.path().to_string(), content));
         }
     }
