@@ -35,11 +35,22 @@ pub enum Version {
 impl Version {
     /// Both.
     pub const ALL: [Self; 2] = [Self::V3, Self::V4];
+
+    /// Bytes of a sector, and of what the header takes up.
+    pub const fn sector_bytes(self) -> u64 {
+        match self {
+            Self::V3 => 512,
+            Self::V4 => 4_096,
+        }
+    }
 }
 
 /// What raw calls have to know of the file, which has no directory then.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
+    /// Bytes in front of the first stream. Data that starts inside a page costs
+    /// more to move, and behind a header it has to.
+    pub header: u64,
     /// Bytes of each stream. With 0, a directory entry of 128 stands for it.
     pub each: u64,
     /// Bytes that opening has to read.
@@ -115,7 +126,7 @@ mod tests {
 
     /// What every row relies on: bytes that went in come out.
     fn round_trip<C: Contestant>(base: C::Base) {
-        let shape = Shape { each: 9_000, metadata: 100 };
+        let shape = Shape { header: 512, each: 9_000, metadata: 100 };
         let mut file = C::create(base, Version::V3, shape);
         let mut handle = file.create_stream(key("/a"));
         for byte in 0..9 {

@@ -153,7 +153,7 @@ pub fn measure(options: &Options, tables: &mut Vec<Table>, bounds: &mut Vec<Boun
                 rival.average.into(),
                 rival.most.into(),
             ]);
-            let sector_bytes = if version == Version::V3 { 512.0 } else { 4_096.0 };
+            let sector_bytes = version.sector_bytes() as f64;
             bounds.push(Bound::at_most(
                 format!("bytes a flush of 100 B after {}, {version:?}", size(first as u64)),
                 ours.average,

@@ -110,8 +110,7 @@ pub fn measure(options: &Options, sizes: Sizes, tables: &mut Vec<Table>, bounds:
 
         let one = Names::sorted(Script::Ascii, 1);
         let mut bytes = file_with(&one, sizes.huge, version);
-        let sector_bytes: usize = if version == Version::V3 { 512 } else { 4_096 };
-        let sectors = bytes.len() / sector_bytes;
+        let sectors = bytes.len() / usize::try_from(version.sector_bytes()).expect("a sector");
         let ours = opened::<Ours<_>>(options, &mut bytes).per(sectors);
         let rival = opened::<Rival<_>>(options, &mut bytes).per(sectors);
         let what = format!("bytes a sector, one stream of {}", size(sizes.huge));

@@ -78,7 +78,7 @@ fn measure_in<B: Base + Sync>(
     }
     options.say(&name);
     let names = Names::sorted(Script::Ascii, STREAMS);
-    let shape = Shape { each, metadata: 0 };
+    let shape = Shape { each, ..Shape::default() };
     let mut home = B::home(&options.dir, "threads");
     let mut file = Ours::create(B::fresh(&mut home), version, shape);
     for key in names.keys() {

@@ -9,6 +9,9 @@ pub mod writing;
 use super::base::Medium;
 use super::contestant::{Contestant, Shape, Version};
 
+/// Bytes of a page of memory.
+const PAGE_BYTES: usize = 4_096;
+
 /// What a contestant has between the steps of a workload.
 pub struct Session<C: Contestant> {
     /// The bytes, while no file has them.
@@ -17,8 +20,11 @@ pub struct Session<C: Contestant> {
     pub file: Option<C>,
     /// Its open streams.
     pub handles: Vec<C::Handle>,
-    /// For data that is written or read.
-    pub buffer: Vec<u8>,
+    /// For data that is written or read, from `at_page` on.
+    buffer: Vec<u8>,
+    /// Where a page starts in `buffer`. How fast bytes are copied depends on
+    /// how they lie, so they lie alike for all contestants.
+    at_page: usize,
     /// Version of files to be created.
     pub version: Version,
     /// What raw calls have to know.
@@ -29,11 +35,10 @@ impl<C: Contestant> Session<C> {
     /// Nothing is open; `buffer_bytes` of data are at hand.
     pub fn new(version: Version, shape: Shape, buffer_bytes: usize) -> Self {
         // No zeros: nothing is to be special about the data.
-        let mut buffer = vec![0; buffer_bytes];
-        for (byte, number) in buffer.iter_mut().zip((1..=251).cycle()) {
-            *byte = number;
-        }
-        Self { base: None, file: None, handles: Vec::new(), buffer, version, shape }
+        let buffer: Vec<u8> = (1..=251).cycle().take(buffer_bytes + PAGE_BYTES).collect();
+        let at_page = buffer.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+        let shape = Shape { header: version.sector_bytes(), ..shape };
+        Self { base: None, file: None, handles: Vec::new(), buffer, at_page, version, shape }
     }
 
     fn take_base(&mut self) -> C::Base {
@@ -76,7 +81,8 @@ impl<C: Contestant> Session<C> {
     /// When no file is open.
     pub fn parts(&mut self) -> (&mut C, &mut [C::Handle], &mut [u8]) {
         let file = self.file.as_mut().expect("a file is open");
-        (file, &mut self.handles, &mut self.buffer)
+        let len = self.buffer.len() - PAGE_BYTES;
+        (file, &mut self.handles, &mut self.buffer[self.at_page..][..len])
     }
 }
 

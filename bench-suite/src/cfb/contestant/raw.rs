@@ -1,6 +1,7 @@
 //! The same bytes by `memcpy` or plain file calls: nothing can be faster.
 //!
-//! Streams lie one behind the other, all equally long. What is appended goes
+//! Streams lie one behind the other, all equally long, behind as many bytes as a
+//! compound file has in front of its first one. What is appended goes
 //! to the end of everything, as it does where nothing was reserved.
 
 use std::io::{self, Read, Write};
@@ -25,7 +26,7 @@ pub struct Place {
 impl<B: Base> Raw<B> {
     fn start_of(&self, key: Key<'_>) -> u64 {
         let each = if self.shape.each == 0 { ENTRY_BYTES as u64 } else { self.shape.each };
-        key.index as u64 * each
+        self.shape.header + key.index as u64 * each
     }
 
     /// Reads the first bytes of everything in large pieces.
@@ -47,7 +48,10 @@ impl<B: Base> Contestant for Raw<B> {
     type Handle = Place;
     const WHO: Who = Who::Raw;
 
-    fn create(base: B, _: Version, shape: Shape) -> Self {
+    fn create(mut base: B, _: Version, shape: Shape) -> Self {
+        if shape.header > 0 {
+            base.append(&[0; 4_096][..usize::try_from(shape.header).expect("a sector")]);
+        }
         Self { base, shape }
     }
 
@@ -119,7 +123,7 @@ impl<B: Base> Contestant for Raw<B> {
     }
 
     fn set_len(&mut self, _: &mut Place, len_bytes: u64) {
-        self.base.set_len(len_bytes);
+        self.base.set_len(self.shape.header + len_bytes);
     }
 }
 

@@ -82,7 +82,7 @@ impl Workload for Appends {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: (self.turns * PIECE) as u64, metadata: 0 }
+        Shape { each: (self.turns * PIECE) as u64, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -163,7 +163,7 @@ impl Workload for SmallFlushes {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.first, metadata: 0 }
+        Shape { each: self.first, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {

@@ -9,15 +9,11 @@ use crate::cfb::names::{Names, Script};
 
 /// Bytes of FAT, MiniFAT and directory of a file with these streams.
 fn metadata_bytes(count: usize, each: u64, version: Version) -> u64 {
-    let sector = match version {
-        Version::V3 => 512,
-        Version::V4 => 4_096,
-    };
     let count = count as u64;
     let directory = count * ENTRY_BYTES as u64;
     let mini_fat = if each < 4_096 { count * each.div_ceil(64) * 4 } else { 0 };
     let data = count * if each < 4_096 { each.next_multiple_of(64) } else { each };
-    let fat = (data + directory + mini_fat).div_ceil(sector) * 4;
+    let fat = (data + directory + mini_fat).div_ceil(version.sector_bytes()) * 4;
     directory + mini_fat + fat
 }
 
@@ -113,7 +109,7 @@ impl Workload for Opening {
             What::Open => metadata_bytes(self.names.count(), self.each, version),
             _ => 0,
         };
-        Shape { each: self.each.max(ENTRY_BYTES as u64), metadata }
+        Shape { each: self.each.max(ENTRY_BYTES as u64), metadata, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {

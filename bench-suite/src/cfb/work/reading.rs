@@ -61,7 +61,7 @@ impl Workload for ReadStreams {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.each, metadata: 0 }
+        Shape { each: self.each, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -127,7 +127,7 @@ impl Workload for RandomReads {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, metadata: 0 }
+        Shape { each: self.bytes, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -211,7 +211,7 @@ impl Workload for CopyOut {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, metadata: 0 }
+        Shape { each: self.bytes, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {

@@ -63,7 +63,7 @@ impl Workload for Removes {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.each, metadata: 0 }
+        Shape { each: self.each, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -176,7 +176,7 @@ impl Workload for Rewrite {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, metadata: 0 }
+        Shape { each: self.bytes, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {

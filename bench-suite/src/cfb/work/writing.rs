@@ -72,7 +72,7 @@ impl Workload for WriteStreams {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.each, metadata: 0 }
+        Shape { each: self.each, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -123,7 +123,7 @@ impl Workload for Overwrite {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, metadata: 0 }
+        Shape { each: self.bytes, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -192,7 +192,7 @@ impl Workload for SetLen {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, metadata: 0 }
+        Shape { each: self.bytes, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
