@@ -224,11 +224,25 @@ impl Bitmap {
 
     /// Where the run of free sectors begins that ends before `end`; `end` when
     /// the sector before is used.
+    ///
+    /// Asks nothing but "is that in this word?", which is mostly so: whether a
+    /// neighbour is free is a coin toss, and a branch on it a loss.
     #[inline]
     pub(crate) fn run_start_before(&self, end: u32) -> u32 {
-        match end.checked_sub(1) {
-            Some(last) if self.is_free(last) => self.run_start(last),
-            _ => end,
+        let words = self.bits.words();
+        if !end.is_multiple_of(BITS) {
+            let used = !words[word_of(end)] << (BITS - end % BITS);
+            if used != 0 {
+                return end - used.leading_zeros();
+            }
+        }
+        let Some(before) = word_of(end).checked_sub(1) else { return 0 };
+        if words[before] != !0 {
+            return first_bit(before) + BITS - words[before].leading_ones();
+        }
+        match self.used.prev(before) {
+            Some(word) => first_bit(word) + BITS - words[word].leading_ones(),
+            None => 0,
         }
     }
 
@@ -238,13 +252,19 @@ impl Bitmap {
     /// If one of them is free, gives the first such and changes nothing.
     #[inline]
     pub(crate) fn give(&mut self, start: u32, end: u32) -> Result<(u32, u32), u32> {
-        let free = self.next_free(start);
-        if free < end {
-            return Err(free);
+        let (first, last) = (word_of(start), word_of(end - 1));
+        let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
+        let free = match &self.bits.words()[first..=last] {
+            [word] => word & head & tail,
+            [before, middle @ .., after] => {
+                middle.iter().fold(before & head | after & tail, |free, word| free | word)
+            }
+            [] => 0,
+        };
+        if free != 0 {
+            return Err(self.next_free(start));
         }
-        let before = self.run_start_before(start);
-        // `free` is where the used stretch ends: a free neighbour begins at `end`
-        let after = if free == end { self.next_used(end) } else { end };
+        let (before, after) = (self.run_start_before(start), self.next_used(end));
         self.set_free(start, end);
         Ok((before, after))
     }
@@ -255,20 +275,22 @@ impl Bitmap {
         let words = self.bits.words();
         let at = word_of(start);
         let word = *words.get(at)?;
-        let here = word >> (start % BITS);
         let before = match start % BITS {
             0 => at > 0 && words[at - 1] >> 63 == 1,
             bit => word >> (bit - 1) & 1 == 1,
         };
+        // two words, so that most runs end within; zeros are shifted in, and
+        // what lies past the device is used
+        let next = words.get(at + 1).copied().unwrap_or(0);
+        let here = (u128::from(next) << BITS | u128::from(word)) >> (start % BITS);
         if here & 1 == 0 || before {
             return None;
         }
-        // zeros were shifted in, so all ones means the run goes on
         let ones = here.trailing_ones();
-        if ones < BITS - start % BITS {
+        if ones < 2 * BITS - start % BITS {
             return Some(start + ones);
         }
-        Some(self.run_end_from(at + 1))
+        Some(self.run_end_from(at + 2))
     }
 
     /// Makes `start..end` free. `start < end <= total`.

@@ -368,14 +368,9 @@ impl FreeMap {
     /// `before..after`.
     fn filed(&mut self, before: u32, after: u32, start: u32, end: u32) {
         self.free += end - start;
+        // one run more, less the neighbours that are part of it now
         self.runs += 1;
-        if before < start {
-            self.runs -= 1;
-            self.bins.forget(before, start - before);
-        }
-        if end < after {
-            self.runs -= 1;
-        }
+        self.runs -= u32::from(before < start) + u32::from(end < after);
         self.bins.push(before, after - before, &self.bits);
     }
 
