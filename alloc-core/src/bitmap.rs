@@ -256,12 +256,10 @@ impl Bitmap {
         let (head, tail) = (!0 << (start % BITS), !0 >> (63 - (end - 1) % BITS));
         let free = match &self.bits.words()[first..=last] {
             [word] => word & head & tail,
-            [before, middle @ .., after] => {
-                middle.iter().fold(before & head | after & tail, |free, word| free | word)
-            }
+            [before, .., after] => before & head | after & tail,
             [] => 0,
         };
-        if free != 0 {
+        if free != 0 || self.any.has_any(first + 1, last) {
             return Err(self.next_free(start));
         }
         let (before, after) = (self.run_start_before(start), self.next_used(end));

@@ -98,15 +98,16 @@ impl Stacks {
         let stack = self.all.get_mut(stack)?;
         let slot = slot_of(stack.count)?;
         let at = stack.chunk;
-        let chunk = &mut self.chunks[at as usize];
-        let value = chunk.0[slot];
+        let chunk = &mut self.chunks[at as usize].0;
+        let (value, below) = (chunk[slot], chunk[0]);
         stack.count -= 1;
-        if slot == 1 {
-            stack.chunk = chunk.0[0];
-            chunk.0[0] = self.unused;
-            self.unused = at;
-            self.unused_count += 1;
-        }
+        // One time in three the chunk is empty then and goes to the unused
+        // ones: selections, since a branch would be guessed wrong that often.
+        let emptied = slot == 1;
+        chunk[0] = if emptied { self.unused } else { below };
+        stack.chunk = if emptied { below } else { at };
+        self.unused = if emptied { at } else { self.unused };
+        self.unused_count += u32::from(emptied);
         Some(value)
     }
 
@@ -139,19 +140,28 @@ impl Stacks {
         };
         let slot = usize::from(known.count % ROOM);
         if known.count > 0 {
-            let top = &mut self.chunks[known.chunk as usize].0;
+            let top = &self.chunks[known.chunk as usize].0;
             // slot 0 stands for a full chunk
             if top[if slot == 0 { usize::from(ROOM) } else { slot }] == value {
                 return Offered::Taken;
             }
-            if known.count >= known.limit {
-                return Offered::StackFull;
-            }
-            if slot > 0 {
-                top[slot + 1] = value;
-                known.count += 1;
-                return Offered::Taken;
-            }
+        }
+        if known.count >= known.limit {
+            return Offered::StackFull;
+        }
+        if self.unused != NONE {
+            // the same without a branch: one time in three a chunk is needed
+            let needed = slot == 0;
+            let at = if needed { self.unused } else { known.chunk };
+            let chunk = &mut self.chunks[at as usize].0;
+            let link = chunk[0];
+            chunk[0] = if needed { known.chunk } else { link };
+            self.unused = if needed { link } else { self.unused };
+            self.unused_count -= u32::from(needed);
+            chunk[slot + 1] = value;
+            known.chunk = at;
+            known.count += 1;
+            return Offered::Taken;
         }
         self.push(stack, value).map_or(Offered::PoolFull, |()| Offered::Taken)
     }

@@ -60,6 +60,12 @@ impl Summary {
         }
     }
 
+    /// Whether one of the flags `start..end` is set.
+    #[inline]
+    pub(crate) fn has_any(&self, start: usize, end: usize) -> bool {
+        start < end && self.next(start).is_some_and(|at| at < end)
+    }
+
     /// Sets the flags `start..end`.
     #[inline]
     pub(crate) fn set_range(&mut self, start: usize, end: usize) {
