@@ -10,7 +10,7 @@ use crate::words::BITS;
 
 /// Candidates a bin takes before it is looked through for wrong ones the first
 /// time.
-pub(super) const FIRST_LIMIT: u16 = 14;
+pub(super) const FIRST_LIMIT: u16 = 24;
 /// How far one sweep reads: 2^15 words, a quarter of a megabyte.
 const SWEEP_SECTORS: u32 = 1 << 21;
 /// How many runs one sweep looks at.
@@ -138,8 +138,8 @@ impl SizeBins {
     }
 
     /// Drops the wrong and the doubled candidates of a bin, and sets its limit
-    /// to twice what remains: so the next time at least half as many
-    /// candidates have come as are looked at.
+    /// to three times what remains: so the next time at least two thirds of
+    /// what is looked at have come since.
     pub(super) fn purge(&mut self, class: usize, bits: &Bitmap) {
         let mut starts = self.candidates.take_all(class);
         starts.sort_unstable();
@@ -195,5 +195,5 @@ impl SizeBins {
 
 /// The limit of a bin with `count` right candidates.
 fn limit_for(count: u16, bin_limit: u16) -> u16 {
-    count.saturating_mul(2).max(FIRST_LIMIT).min(bin_limit)
+    count.saturating_mul(3).max(FIRST_LIMIT).min(bin_limit)
 }
