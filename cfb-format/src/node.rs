@@ -3,10 +3,15 @@
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alloc_core::{Chain, Window};
+use alloc_core::Chain;
 
 use crate::error::{Corruption, Error};
 use crate::state::Found;
+
+/// What a stream takes ahead first, and at most, in sectors; it doubles from
+/// one to the other while the stream grows.
+pub(crate) const MIN_AHEAD_SECTORS: u32 = 8;
+pub(crate) const MAX_AHEAD_SECTORS: u32 = 1024;
 
 /// Where a stream's bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +42,10 @@ pub(crate) struct Node {
 pub(crate) struct Body {
     pub(crate) place: Place,
     pub(crate) chain: Chain,
-    pub(crate) window: Window,
+    /// Sectors to take beyond what is needed when the stream grows next: so
+    /// that streams growing in turn get long runs, and most writes decide
+    /// nothing. They are part of the chain until the stream is settled.
+    pub(crate) ahead_sectors: u32,
     /// Bytes that can be read, where the file is damaged: `damage` says why not all.
     pub(crate) intact: u64,
     pub(crate) damage: Option<Corruption>,
@@ -61,10 +69,6 @@ impl Body {
 
 impl Node {
     pub(crate) fn new(slot: u32, len: u64, found: Found) -> Self {
-        let window = match found.place {
-            Place::Regular => Window::doubling(),
-            Place::Mini => Window::none(),
-        };
         Self {
             slot,
             len: AtomicU64::new(len),
@@ -72,7 +76,7 @@ impl Node {
             body: RwLock::new(Body {
                 place: found.place,
                 chain: found.chain,
-                window,
+                ahead_sectors: MIN_AHEAD_SECTORS,
                 intact: found.intact,
                 damage: found.damage,
                 garbage: Vec::new(),

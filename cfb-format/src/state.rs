@@ -13,7 +13,7 @@ use crate::header::Header;
 use crate::layout::{
     DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
 };
-use crate::node::{Body, Node, Place};
+use crate::node::{Body, MAX_AHEAD_SECTORS, MIN_AHEAD_SECTORS, Node, Place};
 use crate::space::Space;
 use crate::table::Table;
 use crate::version::{Geometry, Version};
@@ -465,7 +465,6 @@ impl State {
         &mut self,
         place: Place,
         chain: &mut Chain,
-        window: &mut Window,
         len_bytes: u64,
     ) -> Result<(), Error> {
         let geometry = self.geometry;
@@ -485,10 +484,12 @@ impl State {
         let spaces = self.spaces().expect("just made");
         match place {
             Place::Regular => {
+                let window = &mut Window::none();
                 spaces.fat.grow(spaces.fat.missing_for(chain, window, count));
                 spaces.fat.extend(chain, window, count)
             }
             Place::Mini => {
+                let window = &mut Window::none();
                 let missing = spaces.mini.missing_for(chain, window, count);
                 if missing > 0 {
                     let sectors = missing.div_ceil(geometry.minis_per_sector());
@@ -504,13 +505,26 @@ impl State {
         }
     }
 
-    /// Gives back what a window holds ahead of its chain.
-    pub(crate) fn trim(&mut self, place: Place, window: &mut Window) {
-        let spaces = self.make_spaces();
-        match place {
-            Place::Regular => spaces.fat.trim(window),
-            Place::Mini => spaces.mini.trim(window),
+    /// Adds sectors to a stream's chain until it holds `len_bytes`, and if any
+    /// are needed, some ahead; the next time twice as many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; the chain is unchanged then.
+    pub(crate) fn extend_ahead(
+        &mut self,
+        chain: &mut Chain,
+        len_bytes: u64,
+        ahead_sectors: &mut u32,
+    ) -> Result<(), Error> {
+        if self.geometry.sectors_for(len_bytes) <= u64::from(chain.sector_count().get()) {
+            return Ok(());
         }
+        let ahead_bytes = u64::from(*ahead_sectors) * u64::from(self.geometry.sector_bytes());
+        *ahead_sectors = (*ahead_sectors * 2).min(MAX_AHEAD_SECTORS);
+        let with_ahead = len_bytes.saturating_add(ahead_bytes);
+        self.extend(Place::Regular, chain, with_ahead)
+            .or_else(|_| self.extend(Place::Regular, chain, len_bytes))
     }
 
     /// Gives the sectors of a chain back.
@@ -563,7 +577,7 @@ impl State {
             Place::Regular => (&mut spaces.fat, geometry.sectors_for(len)),
             Place::Mini => (&mut spaces.mini, geometry.minis_for(len)),
         };
-        space.trim(&mut body.window);
+        body.ahead_sectors = MIN_AHEAD_SECTORS;
         if body.damage.is_none() {
             let keep = u32::try_from(keep).expect("the chain has that many");
             space.truncate(&mut body.chain, keep);
@@ -602,8 +616,6 @@ impl State {
                 self.release(place, &chain);
             }
             let place = body.place;
-            let mut window = std::mem::replace(&mut body.window, Window::none());
-            self.trim(place, &mut window);
             let chain = std::mem::take(&mut body.chain);
             self.release(place, &chain);
             body.removed = true;

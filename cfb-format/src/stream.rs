@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use alloc_core::{Chain, Window};
+use alloc_core::Chain;
 
 use crate::entry::Entry;
 use crate::error::Error;
@@ -201,10 +201,25 @@ impl<S: Storage> Stream<S> {
         let end = offset.saturating_add(bytes.len() as u64);
         {
             // Nothing to decide where sectors are there and nobody else's.
-            let body = self.node.body.write().expect("not poisoned");
+            let mut body = self.node.body.write().expect("not poisoned");
             body.live()?;
-            if end <= self.node.len() && body.private && body.damage.is_none() {
+            let len = self.node.len();
+            let has_room = || match body.place {
+                Place::Regular => {
+                    let held = body.chain.sector_count().bytes(self.shared.geometry.sector_bytes());
+                    end <= held && !self.shared.geometry.is_mini(end)
+                }
+                Place::Mini => false,
+            };
+            if body.private
+                && body.damage.is_none()
+                && (end <= len || (offset <= len && has_room()))
+            {
                 self.shared.write_chain(body.place, &body.chain, offset, bytes)?;
+                if end > len {
+                    body.changed = true;
+                    self.node.set_len(end);
+                }
                 self.node.content_changed();
                 return Ok(());
             }
@@ -236,11 +251,10 @@ impl<S: Storage> Stream<S> {
         let mut body = self.node.body.write().expect("not poisoned");
         body.live()?;
         if body.chain.is_empty() && !self.shared.geometry.is_mini(len_bytes) {
-            state.trim(body.place, &mut body.window);
             body.place = Place::Regular;
-            body.window = new_window(Place::Regular);
             body.changed = true;
-            state.extend(Place::Regular, &mut body.chain, &mut Window::none(), len_bytes)?;
+            body.private = true;
+            state.extend(Place::Regular, &mut body.chain, len_bytes)?;
         }
         Ok(())
     }
@@ -285,10 +299,7 @@ impl<S: Storage> Stream<S> {
             body.garbage.push((old_place, chain));
         }
         if body.chain.is_empty() && body.place != place {
-            // Nothing to move; a window would be in the other place.
-            state.trim(body.place, &mut body.window);
             body.place = place;
-            body.window = new_window(place);
         }
         // What a damaged stream has lost gets no sectors.
         let damaged = body.damage.is_some() && keep != Keep::Nothing;
@@ -297,8 +308,7 @@ impl<S: Storage> Stream<S> {
         let moves = replaces || body.place != place || state.has_shared(body.place, &body.chain);
         if moves {
             let mut chain = Chain::default();
-            state.extend(place, &mut chain, &mut Window::none(), held)?;
-            state.trim(body.place, &mut body.window);
+            state.extend(place, &mut chain, held)?;
             drop(state);
             let kept = if replaces { 0 } else { old_len.min(held) };
             let copied = self
@@ -312,17 +322,15 @@ impl<S: Storage> Stream<S> {
             let (old_place, old_chain) = (body.place, std::mem::replace(&mut body.chain, chain));
             body.garbage.push((old_place, old_chain));
             body.place = place;
-            body.window = new_window(place);
         } else {
-            let Body { chain, window, .. } = &mut *body;
+            let Body { chain, ahead_sectors, .. } = &mut *body;
             let before = chain.sector_count();
-            if chain.is_empty() || bytes.is_empty() {
-                // The first bytes may be all, and a length that is set is
-                // likely to stay: no window.
-                state.trim(place, window);
-                state.extend(place, chain, &mut Window::none(), held)?;
+            // The first bytes may be all, and a length that is set is likely
+            // to stay: nothing is taken ahead then.
+            if place == Place::Regular && !chain.is_empty() && !bytes.is_empty() && !damaged {
+                state.extend_ahead(chain, held, ahead_sectors)?;
             } else {
-                state.extend(place, chain, window, held)?;
+                state.extend(place, chain, held)?;
             }
             let grew = chain.sector_count() != before;
             drop(state);
@@ -466,13 +474,6 @@ enum Keep {
     Exactly,
     /// It is cut, and no byte of the old content stays.
     Nothing,
-}
-
-fn new_window(place: Place) -> Window {
-    match place {
-        Place::Regular => Window::doubling(),
-        Place::Mini => Window::none(),
-    }
 }
 
 impl<S: Storage> Clone for Stream<S> {
