@@ -63,7 +63,8 @@ pub(crate) struct Directory {
     /// Only slots that were freed have an entry.
     generations: HashMap<u32, u32>,
     free: BinaryHeap<Reverse<u32>>,
-    index: HashTable<u32>,
+    /// Hash and slot, so that growing it and look-ups that miss read no entry.
+    index: HashTable<(u32, u32)>,
     hasher: DefaultHashBuilder,
     /// Slots that differ from the file.
     changed: BitSet,
@@ -379,22 +380,25 @@ impl Directory {
         }
     }
 
-    fn hash(&self, parent: u32, units: &[u16]) -> u64 {
+    fn hash(&self, parent: u32, units: &[u16]) -> u32 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u32(parent);
         name::fold_hash(units, &mut hasher);
-        hasher.finish()
+        let hash = hasher.finish();
+        // Both halves count.
+        u32::try_from((hash >> 32) ^ (hash & 0xFFFF_FFFF)).expect("32 bits")
     }
 
     /// The entry of this name in a storage, compared as the specification says.
     pub(crate) fn find_units(&self, parent: u32, units: &[u16]) -> Option<u32> {
         let hash = self.hash(parent, units);
-        self.index
-            .find(hash, |&slot| {
+        let found = self.index.find(spread(hash), |&(other, slot)| {
+            other == hash && {
                 let entry = self.entry(slot);
                 entry.parent == parent && name::eq_folded(entry.name.units(), units)
-            })
-            .copied()
+            }
+        });
+        found.map(|&(_, slot)| slot)
     }
 
     /// The entry of this name in a storage.
@@ -405,23 +409,16 @@ impl Directory {
     fn index_insert(&mut self, slot: u32) {
         let entry = self.entry(slot);
         let hash = self.hash(entry.parent, entry.name.units());
-        let Self { index, slots, hasher, .. } = self;
-        index.insert_unique(hash, slot, |&slot| match &slots[slot as usize] {
-            Slot::Entry(entry) => {
-                let mut state = hasher.build_hasher();
-                state.write_u32(entry.parent);
-                name::fold_hash(entry.name.units(), &mut state);
-                state.finish()
-            }
-            _ => unreachable!("the index holds entries"),
-        });
+        self.index.insert_unique(spread(hash), (hash, slot), |&(hash, _)| spread(hash));
     }
 
     fn index_remove(&mut self, slot: u32) {
         let entry = self.entry(slot);
         let (parent, name) = (entry.parent, entry.name.clone());
         let hash = self.hash(parent, name.units());
-        let Ok(found) = self.index.find_entry(hash, |&other| other == slot) else { return };
+        let Ok(found) = self.index.find_entry(spread(hash), |&(_, other)| other == slot) else {
+            return;
+        };
         found.remove();
         if self.has_duplicates {
             // Another entry of this name can be found from now on.
@@ -606,6 +603,11 @@ impl LinkTable for Directory {
     fn compare(&self, a: u32, b: u32) -> Ordering {
         name::compare(self.entry(a).name.units(), self.entry(b).name.units()).then(a.cmp(&b))
     }
+}
+
+/// A hash of 64 bits, as the index wants it: its top and its low bits count.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 /// The links of a directory as its bytes have them.

@@ -120,6 +120,15 @@ impl<S: Storage> Shared<S> {
         self.physical_end.store(end, Ordering::Release);
     }
 
+    /// Bytes were written up to `end`.
+    fn reaches(&self, end: u64) {
+        // Most writes are not at the end, and a locked instruction waits for
+        // every byte before it.
+        if self.physical_end() < end {
+            self.physical_end.fetch_max(end, Ordering::AcqRel);
+        }
+    }
+
     /// The next piece of a chain's bytes that is in one piece in the storage:
     /// byte offset there and length in bytes.
     pub(crate) fn piece(&self, place: Place, chain: &Chain, from: u64, to: u64) -> (u64, u64) {
@@ -180,7 +189,7 @@ impl<S: Storage> Shared<S> {
             let (to, len) = self.piece(place, chain, at, end);
             let (now, later) = bytes.split_at(usize::try_from(len).expect("at most the bytes"));
             self.pending.write(self.storage(), now, to).doing("writing stream data", to)?;
-            self.physical_end.fetch_max(to + len, Ordering::AcqRel);
+            self.reaches(to + len);
             bytes = later;
             at += len;
         }
@@ -204,7 +213,7 @@ impl<S: Storage> Shared<S> {
             let len = len.min(ZEROS.len() as u64);
             let zeros = &ZEROS[..usize::try_from(len).expect("at most 64 KiB")];
             self.pending.write(self.storage(), zeros, to).doing("clearing stream data", to)?;
-            self.physical_end.fetch_max(to + len, Ordering::AcqRel);
+            self.reaches(to + len);
             at += len;
         }
         Ok(())

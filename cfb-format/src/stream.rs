@@ -18,7 +18,7 @@ use crate::write_behind::DIRECT_BYTES;
 const AHEAD_BYTES: usize = 4096;
 
 /// Reads ahead go up to this many bytes; longer reads need none.
-const MAX_AHEAD_BYTES: usize = 64 * 1024;
+const MAX_AHEAD_BYTES: usize = 256 * 1024;
 
 /// After a jump, shorter reads than this are rounded up to it, and longer ones
 /// read what they ask for.
@@ -436,6 +436,8 @@ impl<S: Storage> Stream<S> {
     fn fetch_bytes(&mut self, wanted: usize) -> usize {
         if self.position != self.last_end {
             self.ahead = AHEAD_BYTES;
+            // What a long row of reads has grown is given back.
+            self.buffer = Vec::new();
             return wanted.max(JUMP_BYTES);
         }
         let fetch = self.ahead.max(wanted);
