@@ -249,8 +249,10 @@ fn tabulated(rows: &[Row], percent: &str) -> Table {
     let mut table = Table::new(
         format!("Churn, 16M sectors, {percent} % full"),
         "Log-normal objects (median 64 sectors, sigma 1.2), as few extents as the structure \
-         finds. CPU ns an object; \"aged\": objects replaced before the measurement; the walking \
-         structures are stopped early, which flatters them.",
+         finds. CPU ns an object. \"Refused\": objects for which it found no room though there was \
+         enough free in all; where that is common, the times are those of refusals. \"Aged\": \
+         objects replaced before the measurement; the walking structures are stopped early, \
+         which flatters them.",
         &[
             "",
             "policy",
