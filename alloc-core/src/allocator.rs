@@ -59,6 +59,26 @@ impl Allocator {
         &self.map
     }
 
+    /// `count` free sectors in a row, or `None`: see [`FreeMap::find`]. Nothing
+    /// is taken, and sectors that are reserved count as free.
+    ///
+    /// # Panics
+    ///
+    /// When `count` is zero.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use alloc_core::{Allocator, FreeMap, SectorCount};
+    ///
+    /// let mut alloc = Allocator::new(FreeMap::new(SectorCount::new(10)));
+    /// assert!(alloc.find(SectorCount::new(10), None).is_some());
+    /// assert!(alloc.find(SectorCount::new(11), None).is_none());
+    /// ```
+    pub fn find(&mut self, count: SectorCount, goal: Option<SectorId>) -> Option<Run> {
+        self.map.find(count, goal)
+    }
+
     /// The map, without the policy. Reservations are forgotten.
     pub fn into_map(self) -> FreeMap {
         self.map

@@ -115,7 +115,7 @@ finding_codes! {
     RootName = "root.name", Warning, "2.6.2", "the root entry's name is not \"Root Entry\"";
     RootCreated = "root.created", Warning, "2.6.2", "the root entry has a creation time";
     RootSiblings = "root.siblings", Warning, "2.6.2", "the root entry has siblings";
-    RootStart = "root.start", Warning, "2.6.2", "the root entry has no mini stream, and a starting sector";
+    RootStart = "root.start", Note, "2.6.2", "the root entry has no mini stream, and a starting sector";
     RootLen = "root.size", Warning, "2.6.2", "the mini stream's size is not a multiple of 64";
     MiniStreamShort = "ministream.short", Error, "2.6.2", "the mini stream's chain is shorter than its size";
     MiniStreamLong = "ministream.long", Note, "2.6.2", "the mini stream's chain is longer than its size";

@@ -5,6 +5,8 @@
 //! sectors, and what can be lived with becomes a [`Finding`]. No stream data
 //! and no stream's chain is read: damage to one stream costs that stream.
 
+use std::borrow::Cow;
+
 use alloc_core::{Chain, Run, SectorCount, SectorId, SectorSet};
 
 use crate::directory::{Directory, ROOT};
@@ -23,11 +25,12 @@ use crate::version::{Geometry, Version};
 /// within it, and copying it costs less than two more calls.
 const HEAD_BYTES: u64 = 128 * 1024;
 
-/// The storage, and its first bytes read once.
+/// The storage, and its first bytes read once; all of its bytes, and none
+/// copied, where it lends them out.
 struct Reader<'a, S> {
     storage: &'a S,
     len: u64,
-    head: Vec<u8>,
+    head: Cow<'a, [u8]>,
 }
 
 impl<S: Storage> Reader<'_, S> {
@@ -71,10 +74,16 @@ impl<S: Storage> Reader<'_, S> {
 /// [`Error::Io`]; [`Error::Corrupt`] when there is no header or no directory.
 pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
     let len = storage.len().doing("asking for the length of the storage", 0)?;
-    let head_bytes = usize::try_from(len.min(HEAD_BYTES)).expect("at most 128 KiB");
-    let mut head = vec![0; head_bytes];
-    let count = storage.read_at(&mut head, 0).doing("reading the header", 0)?;
-    head.truncate(count);
+    let head = if let Some(bytes) = storage.as_slice() {
+        Cow::Borrowed(bytes)
+    } else {
+        let head_bytes = usize::try_from(len.min(HEAD_BYTES)).expect("at most 128 KiB");
+        let mut head = vec![0; head_bytes];
+        let count = storage.read_at(&mut head, 0).doing("reading the header", 0)?;
+        head.truncate(count);
+        Cow::Owned(head)
+    };
+    let count = head.len();
     let reader = Reader { storage, len, head };
 
     let mut findings = Vec::new();

@@ -139,15 +139,10 @@ impl Space {
 
     /// By how many sectors the space must grow so that `count` can be had in
     /// one run; zero when they can be had already.
-    fn missing(&self, count: u32) -> u32 {
-        let map = self.alloc.map();
-        if map.trailing_free().get() >= count {
-            return 0;
-        }
-        if map.largest_run().is_some_and(|run| run.count().get() >= count) {
-            return 0;
-        }
-        count - map.trailing_free().get()
+    fn missing(&mut self, count: u32) -> u32 {
+        let behind = self.alloc.map().trailing_free().get();
+        let there = behind >= count || self.alloc.find(SectorCount::new(count), None).is_some();
+        if there { 0 } else { count - behind }
     }
 
     /// Grows the space by `count` sectors, or as many as its limit allows.
@@ -170,7 +165,7 @@ impl Space {
     /// By how many sectors the space must grow before
     /// [`extend`](Self::extend), so that it finds `count` sectors, and what its
     /// window is to hold, in one run.
-    pub(crate) fn missing_for(&self, chain: &Chain, window: &Window, count: u32) -> u32 {
+    pub(crate) fn missing_for(&mut self, chain: &Chain, window: &Window, count: u32) -> u32 {
         let window = if self.follows_ahead(chain, count) { &self.ahead } else { window };
         if window.sector_count().get() >= count {
             return 0;
@@ -196,7 +191,8 @@ impl Space {
     ///
     /// [`Error::FileFull`]; the chain is unchanged then.
     pub(crate) fn lengthen(&mut self, chain: &mut Chain, count: u32) -> Result<(), Error> {
-        self.grow(self.missing(count));
+        let missing = self.missing(count);
+        self.grow(missing);
         self.add(chain, &mut Window::none(), count)
     }
 
@@ -435,7 +431,8 @@ mod tests {
         let mut chains = [(); 3].map(|()| Chain::default());
         for chain in &mut chains {
             let mut window = Window::none();
-            space.grow(space.missing_for(chain, &window, 3));
+            let missing = space.missing_for(chain, &window, 3);
+            space.grow(missing);
             space.extend(chain, &mut window, 3).unwrap();
         }
         space.extend(&mut chains[2], &mut Window::none(), 2).unwrap();
@@ -449,7 +446,8 @@ mod tests {
     #[test]
     fn full_space_says_how_much_is_missing_and_takes_nothing() {
         let (mut space, mut chain) = space();
-        space.grow(space.missing_for(&chain, &Window::none(), 1000));
+        let missing = space.missing_for(&chain, &Window::none(), 1000);
+        space.grow(missing);
         let error = space.extend(&mut chain, &mut Window::none(), 1000).unwrap_err();
         assert!(matches!(error, Error::FileFull { wanted: 1000, available: 997 }));
         assert_eq!(chain.sector_count().get(), 3);

@@ -485,7 +485,8 @@ impl State {
         match place {
             Place::Regular => {
                 let window = &mut Window::none();
-                spaces.fat.grow(spaces.fat.missing_for(chain, window, count));
+                let missing = spaces.fat.missing_for(chain, window, count);
+                spaces.fat.grow(missing);
                 spaces.fat.extend(chain, window, count)
             }
             Place::Mini => {

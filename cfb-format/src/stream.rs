@@ -18,7 +18,7 @@ use crate::write_behind::DIRECT_BYTES;
 const AHEAD_BYTES: usize = 4096;
 
 /// Reads ahead go up to this many bytes; longer reads need none.
-const MAX_AHEAD_BYTES: usize = 256 * 1024;
+const MAX_AHEAD_BYTES: usize = 1024 * 1024;
 
 /// After a jump, shorter reads than this are rounded up to it, and longer ones
 /// read what they ask for.
@@ -453,6 +453,10 @@ impl<S: Storage> Stream<S> {
         // Before the read: a change during it makes the buffer old at once.
         self.buffer_version = self.node.version();
         let left = self.len().saturating_sub(self.position);
+        if left == 0 {
+            // At the end of a row of reads the memory is given back.
+            buffer = Vec::new();
+        }
         buffer.resize(usize::try_from(left).unwrap_or(usize::MAX).min(fetch), 0);
         let read = self.read_at(&mut buffer, self.position);
         buffer.truncate(*read.as_ref().unwrap_or(&0));

@@ -247,19 +247,19 @@ fn changing_one_small_stream_among_a_thousand_writes_little() {
 #[test]
 fn reading_on_in_small_pieces_takes_few_calls_and_jumping_reads_little() {
     for version in VERSIONS {
-        let (file, storage) = file_of(version, 1, 1 << 20);
+        let (file, storage) = file_of(version, 1, 4 << 20);
         let mut stream = file.open_stream("stream 0").expect("it is there");
         storage.take();
         let mut buf = [0; 4096];
-        for _ in 0..256 {
-            stream.read_exact(&mut buf).expect("1 MiB is there");
+        for _ in 0..1024 {
+            stream.read_exact(&mut buf).expect("4 MiB are there");
         }
-        // 4, 8, 16, 32, 64 and 128 KiB, then 256 KiB at a time: 252 KiB and 3.02 pieces.
+        // 4, 8, .. 512 KiB, then 1 MiB at a time: eight pieces of 1,020 KiB, and 3.004 more.
         let io = storage.take();
-        assert_eq!((io.reads, io.read_bytes), (10, 1 << 20), "{version:?}");
+        assert_eq!((io.reads, io.read_bytes), (12, 4 << 20), "{version:?}");
         for at in [1000, 500_000, 77] {
             stream.seek(SeekFrom::Start(at)).expect("any place can be sought");
-            stream.read_exact(&mut buf[..16]).expect("1 MiB is there");
+            stream.read_exact(&mut buf[..16]).expect("4 MiB are there");
             let io = storage.take();
             assert_eq!((io.reads, io.read_bytes), (1, 512), "{version:?}, read at {at}");
         }
