@@ -612,10 +612,10 @@ fn relocate(
 
 /// Changes the rarely used fields of an entry, if that changes anything.
 pub(crate) fn set_extra(state: &mut State, slot: u32, change: impl FnOnce(&mut Extra)) {
-    let mut extra = state.dir.entry(slot).extra();
+    let mut extra = state.dir.extra(slot);
     let before = extra.clone();
     change(&mut extra);
     if extra != before {
-        *state.dir.entry_mut(slot).extra_mut() = extra;
+        state.dir.set_extra(slot, extra);
     }
 }

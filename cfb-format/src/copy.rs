@@ -114,7 +114,7 @@ impl<S: Storage> CompoundFile<S> {
                 path: state.dir.path(slot),
                 kind: entry.kind,
                 name: entry.name.clone(),
-                extra: entry.extra(),
+                extra: state.dir.extra(slot),
                 parent,
             });
         }

@@ -22,7 +22,7 @@ pub enum EntryKind {
     Stream,
 }
 
-/// The fields that most entries leave at zero.
+/// The fields that most entries leave at zero; kept apart for the few that do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extra {
     /// As in the file: a GUID in little-endian order.
@@ -46,11 +46,10 @@ pub(crate) struct DirEntry {
     pub(crate) start_sector: u32,
     /// Bytes of the stream; of the mini stream for the root; zero for storages.
     pub(crate) len_bytes: u64,
-    pub(crate) extra: Option<Box<Extra>>,
 }
 
 /// There is one for each entry of the file.
-const _: () = assert!(size_of::<DirEntry>() <= 56);
+const _: () = assert!(size_of::<DirEntry>() <= 48);
 
 impl DirEntry {
     pub(crate) fn new(kind: EntryKind, name: Name, parent: u32) -> Self {
@@ -64,17 +63,7 @@ impl DirEntry {
             parent,
             start_sector: if kind == EntryKind::Storage { 0 } else { END_OF_CHAIN },
             len_bytes: 0,
-            extra: None,
         }
-    }
-
-    /// The rarely used fields, to be changed.
-    pub(crate) fn extra_mut(&mut self) -> &mut Extra {
-        self.extra.get_or_insert_default()
-    }
-
-    pub(crate) fn extra(&self) -> Extra {
-        self.extra.as_deref().cloned().unwrap_or_default()
     }
 
     /// Decodes the entry in `slot`; `None` for a type that is none of the
@@ -84,7 +73,7 @@ impl DirEntry {
         slot: u32,
         geometry: Geometry,
         found: &mut dyn FnMut(Finding),
-    ) -> Option<Self> {
+    ) -> Option<(Self, Extra)> {
         let kind = match raw.object_type {
             TYPE_STORAGE => EntryKind::Storage,
             TYPE_STREAM => EntryKind::Stream,
@@ -132,7 +121,7 @@ impl DirEntry {
         if kind == EntryKind::Stream && len_bytes == 0 {
             tell(start_sector != END_OF_CHAIN, FindingCode::StreamEmptyStart);
         }
-        Some(Self {
+        let entry = Self {
             kind,
             color: if raw.color == 0 { Color::Red } else { Color::Black },
             name,
@@ -142,13 +131,12 @@ impl DirEntry {
             parent: 0,
             start_sector,
             len_bytes,
-            extra: (extra != Extra::default()).then(|| Box::new(extra)),
-        })
+        };
+        Some((entry, extra))
     }
 
     /// The entry's 128 bytes. [MS-CFB] 2.6.1
-    pub(crate) fn encode(&self) -> RawDirEntry {
-        let extra = self.extra();
+    pub(crate) fn encode(&self, extra: &Extra) -> RawDirEntry {
         let units = self.name.units();
         let mut name = [U16::ZERO; NAME_UNITS];
         for (field, &unit) in name.iter_mut().zip(units) {
@@ -254,11 +242,11 @@ mod tests {
         let entry = DirEntry::decode(raw, 1, Geometry::new(Version::V3), &mut |finding| {
             codes.push(finding.code());
         });
-        (entry, codes)
+        (entry.map(|(entry, _)| entry), codes)
     }
 
     fn stream(name: &str) -> RawDirEntry {
-        DirEntry::new(EntryKind::Stream, Name::new(name).unwrap(), 0).encode()
+        DirEntry::new(EntryKind::Stream, Name::new(name).unwrap(), 0).encode(&Extra::default())
     }
 
     #[test]

@@ -14,13 +14,13 @@
 //! sorted and linked together, for a fraction of the cost of one by one.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::hash::{BuildHasher, Hasher};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::dir_entry::{DirEntry, EntryKind, is_blank, unused_entry};
+use crate::dir_entry::{DirEntry, EntryKind, Extra, is_blank, unused_entry};
 use crate::dir_tree::walk::{SlotSet, TreeFault, check, in_order};
 use crate::dir_tree::{self, Color, LinkTable, Links};
 use crate::error::Corruption;
@@ -60,6 +60,8 @@ enum Slot {
 #[derive(Debug)]
 pub(crate) struct Directory {
     slots: Vec<Slot>,
+    /// The rarely used fields of those entries that have any.
+    extras: HashMap<u32, Extra>,
     /// Only slots that were freed have an entry.
     generations: HashMap<u32, u32>,
     free: BinaryHeap<Reverse<u32>>,
@@ -95,6 +97,7 @@ impl Directory {
     fn with_slots(slots: Vec<Slot>) -> Self {
         Self {
             slots,
+            extras: HashMap::new(),
             generations: HashMap::new(),
             free: BinaryHeap::new(),
             index: HashTable::new(),
@@ -131,11 +134,13 @@ impl Directory {
         }
         let mut directory = Self::with_slots(vec![Slot::Free; raws.len()]);
         let mut tell = |finding: Finding| findings.push(finding);
-        let entry = DirEntry::decode(raws[0], ROOT, geometry, &mut tell).expect("type is root");
+        let (entry, extra) =
+            DirEntry::decode(raws[0], ROOT, geometry, &mut tell).expect("type is root");
         if entry.name.to_string_lossy() != "Root Entry" {
             tell(Finding::new(FindingCode::RootName).at_entry(ROOT));
         }
         directory.slots[0] = Slot::Entry(entry);
+        directory.keep_extra(ROOT, extra);
         directory.entries_count = 1;
         directory.index.reserve(raws.len(), |_| unreachable!("the index is empty"));
 
@@ -192,7 +197,8 @@ impl Directory {
         for slot in walk.slots {
             let raw = raws[slot as usize];
             let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| findings.push(f));
-            if let Some(mut entry) = decoded {
+            if let Some((mut entry, extra)) = decoded {
+                self.keep_extra(slot, extra);
                 if entry.kind == EntryKind::Root {
                     entry.kind = EntryKind::Storage;
                     (entry.start_sector, entry.len_bytes) = (0, 0);
@@ -262,6 +268,25 @@ impl Directory {
         match &mut self.slots[slot as usize] {
             Slot::Entry(entry) => entry,
             other => panic!("slot {slot} has no entry but {other:?}"),
+        }
+    }
+
+    /// The rarely used fields of an entry.
+    pub(crate) fn extra(&self, slot: u32) -> Extra {
+        self.extras.get(&slot).cloned().unwrap_or_default()
+    }
+
+    /// Sets the rarely used fields of an entry: its slot will be written.
+    pub(crate) fn set_extra(&mut self, slot: u32, extra: Extra) {
+        self.keep_extra(slot, extra);
+        self.changed.insert(slot);
+    }
+
+    fn keep_extra(&mut self, slot: u32, extra: Extra) {
+        if extra == Extra::default() {
+            self.extras.remove(&slot);
+        } else {
+            self.extras.insert(slot, extra);
         }
     }
 
@@ -456,6 +481,7 @@ impl Directory {
         assert!(self.has_no_children(slot), "children first");
         self.detach(slot);
         self.slots[slot as usize] = Slot::Free;
+        self.extras.remove(&slot);
         *self.generations.entry(slot).or_default() += 1;
         self.changed.insert(slot);
         self.free.push(Reverse(slot));
@@ -574,10 +600,12 @@ impl Directory {
         let slots = &self.slots[first as usize..(first + count) as usize];
         let mut bytes = Vec::with_capacity(slots.len() * DIR_ENTRY_BYTES);
         let unused = unused_entry();
-        for slot in slots {
+        for (slot, number) in slots.iter().zip(first..) {
             match slot {
                 Slot::Free => bytes.extend_from_slice(unused.as_bytes()),
-                Slot::Entry(entry) => bytes.extend_from_slice(entry.encode().as_bytes()),
+                Slot::Entry(entry) => {
+                    bytes.extend_from_slice(entry.encode(&self.extra(number)).as_bytes());
+                }
                 Slot::Kept(raw) => bytes.extend_from_slice(raw.as_bytes()),
             }
         }

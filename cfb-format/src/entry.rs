@@ -50,7 +50,7 @@ impl Entry {
     /// For a walk, which knows the path and depth already.
     pub(crate) fn with_path(state: &State, slot: u32, path: String, depth: u32) -> Self {
         let entry = state.dir.entry(slot);
-        let extra = entry.extra();
+        let extra = state.dir.extra(slot);
         Self {
             id: state.dir.id(slot),
             parent: (slot != ROOT).then(|| state.dir.id(entry.parent)),
