@@ -13,7 +13,7 @@ use crate::header::Header;
 use crate::layout::{
     DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
 };
-use crate::node::{Body, MAX_AHEAD_SECTORS, MIN_AHEAD_SECTORS, Node, Place};
+use crate::node::{Body, MAX_AHEAD_SECTORS, Node, Place, ahead_sectors};
 use crate::space::Space;
 use crate::table::Table;
 use crate::version::{Geometry, Version};
@@ -578,11 +578,11 @@ impl State {
             Place::Regular => (&mut spaces.fat, geometry.sectors_for(len)),
             Place::Mini => (&mut spaces.mini, geometry.minis_for(len)),
         };
-        body.ahead_sectors = MIN_AHEAD_SECTORS;
         if body.damage.is_none() {
             let keep = u32::try_from(keep).expect("the chain has that many");
             space.truncate(&mut body.chain, keep);
         }
+        body.ahead_sectors = ahead_sectors(body.chain.sector_count().get());
         let start = body.chain.first().map_or(END_OF_CHAIN, SectorId::get);
         let entry = self.dir.entry(node.slot);
         if entry.start_sector != start || entry.len_bytes != len {
