@@ -71,23 +71,12 @@ impl Space {
                 table.set(sector, FREE_SECTOR);
             }
         }
-        let mut map = FreeMap::full(SectorCount::new(total));
-        let mut free = None::<(u32, u32)>;
-        let give = |map: &mut FreeMap, (start, end): (u32, u32)| {
-            map.release(Run::new(SectorId::new(start), SectorCount::new(end - start)));
+        let is_used = |sector| {
+            table.get(sector).is_some_and(|cell| cell != FREE_SECTOR)
+                || claimed.contains(SectorId::new(sector))
+                || pinned == Some(sector)
         };
-        for sector in 0..total {
-            let cell = table.get(sector).unwrap_or(FREE_SECTOR);
-            let pinned_here = pinned == Some(sector);
-            if cell == FREE_SECTOR && !claimed.contains(SectorId::new(sector)) && !pinned_here {
-                free = Some(free.map_or((sector, sector + 1), |(start, _)| (start, sector + 1)));
-            } else if let Some(run) = free.take() {
-                give(&mut map, run);
-            }
-        }
-        if let Some(run) = free {
-            give(&mut map, run);
-        }
+        let map = FreeMap::from_used_cells(SectorCount::new(total), (0..total).map(is_used));
         let mut space = Self {
             table,
             alloc: Allocator::new(map),

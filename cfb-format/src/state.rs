@@ -479,18 +479,16 @@ impl State {
         if count == 0 {
             return Ok(());
         }
-        self.make_spaces();
         let mini_stream = Arc::clone(&self.mini_stream);
-        let spaces = self.spaces().expect("just made");
+        let spaces = self.make_spaces();
+        let window = &mut Window::none();
         match place {
             Place::Regular => {
-                let window = &mut Window::none();
                 let missing = spaces.fat.missing_for(chain, window, count);
                 spaces.fat.grow(missing);
                 spaces.fat.extend(chain, window, count)
             }
             Place::Mini => {
-                let window = &mut Window::none();
                 let missing = spaces.mini.missing_for(chain, window, count);
                 if missing > 0 {
                     let sectors = missing.div_ceil(geometry.minis_per_sector());

@@ -289,7 +289,6 @@ impl<S: Storage> Stream<S> {
         {
             return Err(damage.clone().into());
         }
-        state.make_spaces();
         body.changed = true;
 
         let place = if shared.geometry.is_mini(new_len) { Place::Mini } else { Place::Regular };
@@ -298,7 +297,7 @@ impl<S: Storage> Stream<S> {
             let old_place = body.place;
             body.garbage.push((old_place, chain));
         }
-        if body.chain.is_empty() && body.place != place {
+        if body.chain.is_empty() {
             body.place = place;
         }
         // What a damaged stream has lost gets no sectors.
