@@ -234,13 +234,10 @@ impl<S: Storage> CompoundFile<S> {
     fn make_stream(&self, path: &str) -> Result<(Stream<S>, bool), Error> {
         let mut state = self.shared.change_state()?;
         let (parent, name) = split(&state, path)?;
-        let (slot, is_new) = match state.dir.find(parent, name) {
-            Some(slot) if state.dir.entry(slot).kind != EntryKind::Stream => {
-                return Err(Error::NotAStream { path: path.to_owned() });
-            }
-            Some(slot) => (slot, false),
-            None => (insert(&mut state, parent, EntryKind::Stream, name)?, true),
-        };
+        let (slot, is_new) = find_or_insert(&mut state, parent, EntryKind::Stream, name)?;
+        if state.dir.entry(slot).kind != EntryKind::Stream {
+            return Err(Error::NotAStream { path: path.to_owned() });
+        }
         Ok((Stream::new(Arc::clone(&self.shared), state.node(slot)), is_new))
     }
 
@@ -276,13 +273,10 @@ impl<S: Storage> CompoundFile<S> {
         let mut state = self.shared.change_state()?;
         let mut at = ROOT;
         for name in names(path) {
-            at = match state.dir.find(at, name) {
-                Some(slot) if state.dir.entry(slot).kind == EntryKind::Stream => {
-                    return Err(Error::NotAStorage { path: state.dir.path(slot) });
-                }
-                Some(slot) => slot,
-                None => insert(&mut state, at, EntryKind::Storage, name)?,
-            };
+            (at, _) = find_or_insert(&mut state, at, EntryKind::Storage, name)?;
+            if state.dir.entry(at).kind == EntryKind::Stream {
+                return Err(Error::NotAStorage { path: state.dir.path(at) });
+            }
         }
         Ok(Entry::new(&state, at))
     }
@@ -574,23 +568,33 @@ pub(crate) fn split<'p>(state: &State, path: &'p str) -> Result<(u32, &'p str), 
     Ok((find_storage(state, At::Path(storage))?, name))
 }
 
-/// Adds an entry where none has the name.
-pub(crate) fn insert(
+/// The entry of this name in a storage, or else a new one; and whether it is new.
+pub(crate) fn find_or_insert(
     state: &mut State,
     parent: u32,
     kind: EntryKind,
     name: &str,
-) -> Result<u32, Error> {
-    let checked = Name::new(name).map_err(|rule| Error::BadName { name: name.to_owned(), rule })?;
-    Ok(state.dir.insert(parent, kind, checked))
+) -> Result<(u32, bool), Error> {
+    match Name::new(name) {
+        Ok(name) => Ok(match state.dir.find_units(parent, name.units()) {
+            Ok(slot) => (slot, false),
+            Err(vacancy) => (state.dir.insert(vacancy, kind, name), true),
+        }),
+        // Files have names that none may be given.
+        Err(rule) => state
+            .dir
+            .find(parent, name)
+            .map(|slot| (slot, false))
+            .ok_or_else(|| Error::BadName { name: name.to_owned(), rule }),
+    }
 }
 
 fn insert_new(state: &mut State, path: &str, kind: EntryKind) -> Result<u32, Error> {
     let (parent, name) = split(state, path)?;
-    if state.dir.find(parent, name).is_some() {
-        return Err(Error::AlreadyExists { path: path.to_owned() });
+    match find_or_insert(state, parent, kind, name)? {
+        (slot, true) => Ok(slot),
+        (_, false) => Err(Error::AlreadyExists { path: path.to_owned() }),
     }
-    insert(state, parent, kind, name)
 }
 
 fn relocate(

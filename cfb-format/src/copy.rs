@@ -1,8 +1,8 @@
 //! Copying streams and whole storages, within a file and between files.
 
-use crate::compound_file::{CompoundFile, find, insert, set_extra, split};
+use crate::compound_file::{CompoundFile, find, find_or_insert, set_extra, split};
 use crate::dir_entry::{EntryKind, Extra};
-use crate::directory::{EntryId, ROOT};
+use crate::directory::{EntryId, ROOT, Vacancy};
 use crate::entry::At;
 use crate::error::{Corruption, Error};
 use crate::name::Name;
@@ -136,16 +136,16 @@ impl<S: Storage> CompoundFile<S> {
         let slot = match parent {
             Some(parent) => {
                 let parent = state.dir.resolve(parent).ok_or(Error::Stale)?;
-                let name = legal_name(&state, parent, &item.name);
-                state.dir.insert(parent, kind, name)
+                let (vacancy, name) = legal_name(&state, parent, &item.name);
+                state.dir.insert(vacancy, kind, name)
             }
             None if item.kind == EntryKind::Root && to_path.trim_matches('/').is_empty() => ROOT,
             None => {
                 let (parent, name) = split(&state, to_path)?;
-                if state.dir.find(parent, name).is_some() {
-                    return Err(Error::AlreadyExists { path: to_path.to_owned() });
+                match find_or_insert(&mut state, parent, kind, name)? {
+                    (slot, true) => slot,
+                    (_, false) => return Err(Error::AlreadyExists { path: to_path.to_owned() }),
                 }
-                insert(&mut state, parent, kind, name)?
             }
         };
         if kind == EntryKind::Storage {
@@ -160,7 +160,7 @@ impl<S: Storage> CompoundFile<S> {
 }
 
 /// The name itself where it may be created and is not taken; else one like it.
-fn legal_name(state: &State, parent: u32, name: &Name) -> Name {
+fn legal_name(state: &State, parent: u32, name: &Name) -> (Vacancy, Name) {
     let mut units = Vec::with_capacity(31);
     for character in char::decode_utf16(name.units().iter().copied()) {
         let character = match character {
@@ -176,14 +176,16 @@ fn legal_name(state: &State, parent: u32, name: &Name) -> Name {
     }
     let mut number = 1_u32;
     let stem = units.clone();
-    while state.dir.find_units(parent, &units).is_some() {
+    loop {
+        if let Err(vacancy) = state.dir.find_units(parent, &units) {
+            return (vacancy, Name::from_wild(&units));
+        }
         number += 1;
         let suffix: Vec<u16> = format!("~{number}").encode_utf16().collect();
         units.clear();
         units.extend(stem.iter().take(31 - suffix.len()));
         units.extend(suffix);
     }
-    Name::from_wild(&units)
 }
 
 /// Copies a stream's bytes; gives how far it got and why not further.

@@ -13,25 +13,21 @@
 //! tree is next looked at ([`Directory::link_new`]): many new entries are then
 //! sorted and linked together, for a fraction of the cost of one by one.
 
-use std::cmp::{Ordering, Reverse};
+mod decode;
+mod trees;
+
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
-use crate::dir_entry::{DirEntry, EntryKind, Extra, is_blank, unused_entry};
-use crate::dir_tree::walk::{SlotSet, TreeFault, check, in_order};
-use crate::dir_tree::{self, Color, LinkTable, Links};
-use crate::error::Corruption;
-use crate::finding::{Finding, FindingCode};
-use crate::layout::{DIR_ENTRY_BYTES, NO_STREAM, RawDirEntry, TYPE_ROOT, TYPE_UNUSED};
+use crate::dir_entry::{DirEntry, EntryKind, Extra, unused_entry};
+use crate::dir_tree;
+use crate::layout::{DIR_ENTRY_BYTES, NO_STREAM, RawDirEntry};
 use crate::name::{self, Name};
 use crate::table::BitSet;
-use crate::version::Geometry;
-
-/// So many new entries in one storage are worth a look at how many it has.
-const BULK_ENTRIES: usize = 16;
 
 /// The slot of the root entry.
 pub(crate) const ROOT: u32 = 0;
@@ -46,20 +42,31 @@ pub struct EntryId {
     pub(crate) generation: u32,
 }
 
-/// One place of the directory.
+/// One place of the directory: a cache line, since look-ups touch them in any order.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 enum Slot {
     /// Nothing; may be given to a new entry.
     Free,
     Entry(DirEntry),
     /// Bytes that belong to no storage and are not blank: kept as they are.
-    Kept(Box<RawDirEntry>),
+    Kept,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// A name that a storage does not have yet.
+pub(crate) struct Vacancy {
+    parent: u32,
+    hash: u32,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Directory {
     slots: Vec<Slot>,
+    /// The bytes of kept slots.
+    kept: HashMap<u32, Box<RawDirEntry>>,
     /// The rarely used fields of those entries that have any.
     extras: HashMap<u32, Extra>,
     /// Only slots that were freed have an entry.
@@ -97,6 +104,7 @@ impl Directory {
     fn with_slots(slots: Vec<Slot>) -> Self {
         Self {
             slots,
+            kept: HashMap::new(),
             extras: HashMap::new(),
             generations: HashMap::new(),
             free: BinaryHeap::new(),
@@ -108,127 +116,6 @@ impl Directory {
             rebuilt: Vec::new(),
             entries_count: 0,
             has_duplicates: false,
-        }
-    }
-
-    /// Reads the directory from the bytes of its sectors.
-    ///
-    /// Takes one step an entry: an entry reached twice is left out the second
-    /// time, so loops end. Entries that no storage holds are kept as bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`Corruption::NoRoot`] when the first entry is no root entry.
-    pub(crate) fn decode(
-        bytes: &[u8],
-        geometry: Geometry,
-        findings: &mut Vec<Finding>,
-    ) -> Result<Self, Corruption> {
-        let raws: Vec<&RawDirEntry> = bytes
-            .chunks_exact(DIR_ENTRY_BYTES)
-            .map(|chunk| RawDirEntry::ref_from_bytes(chunk).expect("128 bytes"))
-            .collect();
-        let root = raws.first().map_or(0, |raw| raw.object_type);
-        if root != TYPE_ROOT {
-            return Err(Corruption::NoRoot { found: root });
-        }
-        let mut directory = Self::with_slots(vec![Slot::Free; raws.len()]);
-        let mut tell = |finding: Finding| findings.push(finding);
-        let (entry, extra) =
-            DirEntry::decode(raws[0], ROOT, geometry, &mut tell).expect("type is root");
-        if entry.name.to_string_lossy() != "Root Entry" {
-            tell(Finding::new(FindingCode::RootName).at_entry(ROOT));
-        }
-        directory.slots[0] = Slot::Entry(entry);
-        directory.keep_extra(ROOT, extra);
-        directory.entries_count = 1;
-        directory.index.reserve(raws.len(), |_| unreachable!("the index is empty"));
-
-        let mut seen = SlotSet::new(directory.slots_count());
-        seen.insert(ROOT);
-        let mut storages = vec![ROOT];
-        while let Some(storage) = storages.pop() {
-            directory.adopt_children(storage, &raws, geometry, findings, &mut seen, &mut storages);
-        }
-        for (slot, raw) in (0..).zip(&raws) {
-            if matches!(directory.slots[slot as usize], Slot::Free) {
-                if raw.object_type == TYPE_UNUSED {
-                    if !is_blank(raw) {
-                        findings.push(Finding::new(FindingCode::DirUnusedSlot).at_entry(slot));
-                    }
-                    directory.free.push(Reverse(slot));
-                } else {
-                    let code = if (1..=5).contains(&raw.object_type) {
-                        FindingCode::DirOrphan
-                    } else {
-                        FindingCode::DirUnusedSlot
-                    };
-                    findings.push(Finding::new(code).at_entry(slot));
-                    directory.slots[slot as usize] = Slot::Kept(Box::new((*raw).clone()));
-                }
-            }
-        }
-        Ok(directory)
-    }
-
-    /// Takes in the entries of one storage, in the order of its tree.
-    fn adopt_children(
-        &mut self,
-        storage: u32,
-        raws: &[&RawDirEntry],
-        geometry: Geometry,
-        findings: &mut Vec<Finding>,
-        seen: &mut SlotSet,
-        storages: &mut Vec<u32>,
-    ) {
-        let walk = in_order(&RawLinks(raws), self.entry(storage).child, seen);
-        let mut broken = !walk.faults.is_empty();
-        for fault in walk.faults {
-            let finding = match fault {
-                TreeFault::OutOfRange { slot, from } => {
-                    Finding::new(FindingCode::DirLink).at_entry(from.unwrap_or(storage)).found(slot)
-                }
-                TreeFault::Shared { slot } => Finding::new(FindingCode::DirLoop).at_entry(slot),
-                other => unreachable!("a walk looks at links only: {other:?}"),
-            };
-            findings.push(finding);
-        }
-        let mut children = Vec::with_capacity(walk.slots.len());
-        for slot in walk.slots {
-            let raw = raws[slot as usize];
-            let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| findings.push(f));
-            if let Some((mut entry, extra)) = decoded {
-                self.keep_extra(slot, extra);
-                if entry.kind == EntryKind::Root {
-                    entry.kind = EntryKind::Storage;
-                    (entry.start_sector, entry.len_bytes) = (0, 0);
-                    findings.push(Finding::new(FindingCode::RootType).at_entry(slot));
-                }
-                if entry.kind == EntryKind::Storage {
-                    storages.push(slot);
-                }
-                entry.parent = storage;
-                children.push(slot);
-                self.entries_count += 1;
-                self.slots[slot as usize] = Slot::Entry(entry);
-            } else {
-                findings.push(Finding::new(FindingCode::DirUnusedReached).at_entry(slot));
-                broken = true;
-            }
-        }
-        for &slot in &children {
-            if self.find_units(storage, self.entry(slot).name.units()).is_some() {
-                findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
-                self.has_duplicates = true;
-            } else {
-                self.index_insert(slot);
-            }
-        }
-        if broken {
-            self.build_tree(storage, children);
-            self.rebuilt.push(storage);
-            // Nothing has changed yet as far as the file is concerned.
-            self.changed = BitSet::default();
         }
     }
 
@@ -304,73 +191,6 @@ impl Directory {
         (0..).zip(&self.slots).filter(|(_, slot)| matches!(slot, Slot::Entry(_))).map(|(i, _)| i)
     }
 
-    /// Whether every entry is in the tree of its storage.
-    pub(crate) const fn is_linked(&self) -> bool {
-        self.unlinked.is_empty()
-    }
-
-    /// Puts new entries into the trees of their storages.
-    ///
-    /// Where they are few beside what a storage holds, each is inserted in
-    /// O(log entries) and few sectors change; where they are many, the tree is
-    /// built anew from the sorted entries.
-    pub(crate) fn link_new(&mut self) {
-        let new = std::mem::take(&mut self.unlinked);
-        let mut new: Vec<(u32, u32)> =
-            new.into_iter().map(|slot| (self.entry(slot).parent, slot)).collect();
-        new.sort_by_key(|&(storage, _)| storage);
-        for new in new.chunk_by(|a, b| a.0 == b.0) {
-            let storage = new[0].0;
-            self.make_legal(storage);
-            let is_few = new.len() < BULK_ENTRIES || {
-                let old = self.linked_children(storage).len();
-                new.len() < old / 4
-            };
-            if is_few {
-                for &(_, slot) in new {
-                    let root = dir_tree::insert(self, self.entry(storage).child, slot);
-                    self.set_child(storage, root);
-                }
-            } else {
-                let mut all = self.linked_children(storage);
-                all.extend(new.iter().map(|&(_, slot)| slot));
-                self.build_tree(storage, all);
-            }
-        }
-    }
-
-    /// Gives a storage a balanced tree of these entries.
-    fn build_tree(&mut self, storage: u32, mut entries: Vec<u32>) {
-        entries.sort_by(|&a, &b| self.compare(a, b));
-        let root = dir_tree::build(self, &entries);
-        self.set_child(storage, root);
-    }
-
-    /// Slots of a storage's entries, in the order of its tree. O(entries).
-    ///
-    /// # Panics
-    ///
-    /// When new entries are not linked yet.
-    pub(crate) fn children(&self, storage: u32) -> Vec<u32> {
-        assert!(self.is_linked(), "{} entries are in no tree", self.unlinked.len());
-        self.linked_children(storage)
-    }
-
-    fn linked_children(&self, storage: u32) -> Vec<u32> {
-        let mut children = Vec::new();
-        let mut path = Vec::new();
-        let mut next = self.entry(storage).child;
-        loop {
-            while next != NO_STREAM {
-                path.push(next);
-                next = self.entry(next).left;
-            }
-            let Some(slot) = path.pop() else { return children };
-            children.push(slot);
-            next = self.entry(slot).right;
-        }
-    }
-
     /// Path of an entry, names joined by '/'; the root is "/".
     pub(crate) fn path(&self, slot: u32) -> String {
         if slot == ROOT {
@@ -414,8 +234,13 @@ impl Directory {
         u32::try_from((hash >> 32) ^ (hash & 0xFFFF_FFFF)).expect("32 bits")
     }
 
-    /// The entry of this name in a storage, compared as the specification says.
-    pub(crate) fn find_units(&self, parent: u32, units: &[u16]) -> Option<u32> {
+    /// The entry of this name in a storage, compared as the specification
+    /// says, or what it takes to [`insert`](Self::insert) one.
+    ///
+    /// # Errors
+    ///
+    /// The vacancy.
+    pub(crate) fn find_units(&self, parent: u32, units: &[u16]) -> Result<u32, Vacancy> {
         let hash = self.hash(parent, units);
         let found = self.index.find(spread(hash), |&(other, slot)| {
             other == hash && {
@@ -423,17 +248,15 @@ impl Directory {
                 entry.parent == parent && name::eq_folded(entry.name.units(), units)
             }
         });
-        found.map(|&(_, slot)| slot)
+        found.map(|&(_, slot)| slot).ok_or(Vacancy { parent, hash })
     }
 
     /// The entry of this name in a storage.
     pub(crate) fn find(&self, parent: u32, name: &str) -> Option<u32> {
-        self.find_units(parent, name::encode(name, &mut [0; 32])?)
+        self.find_units(parent, name::encode(name, &mut [0; 32])?).ok()
     }
 
-    fn index_insert(&mut self, slot: u32) {
-        let entry = self.entry(slot);
-        let hash = self.hash(entry.parent, entry.name.units());
+    fn index_insert(&mut self, hash: u32, slot: u32) {
         self.index.insert_unique(spread(hash), (hash, slot), |&(hash, _)| spread(hash));
     }
 
@@ -451,13 +274,14 @@ impl Directory {
                 other != slot && name::eq_folded(self.entry(other).name.units(), name.units())
             });
             if let Some(twin) = twin {
-                self.index_insert(twin);
+                self.index_insert(hash, twin);
             }
         }
     }
 
-    /// Adds an entry to a storage that has none of this name.
-    pub(crate) fn insert(&mut self, parent: u32, kind: EntryKind, name: Name) -> u32 {
+    /// Adds an entry of the name that was looked for to the storage that has none.
+    pub(crate) fn insert(&mut self, vacancy: Vacancy, kind: EntryKind, name: Name) -> u32 {
+        let Vacancy { parent, hash } = vacancy;
         let entry = DirEntry::new(kind, name, parent);
         let slot = if let Some(Reverse(slot)) = self.free.pop() {
             self.slots[slot as usize] = Slot::Entry(entry);
@@ -470,7 +294,7 @@ impl Directory {
         self.changed.insert(slot);
         self.legal.insert(slot);
         self.entries_count += 1;
-        self.index_insert(slot);
+        self.index_insert(hash, slot);
         self.unlinked.push(slot);
         slot
     }
@@ -491,10 +315,11 @@ impl Directory {
     /// Gives an entry another name and storage; what it holds comes along.
     pub(crate) fn relocate(&mut self, slot: u32, parent: u32, name: Name) {
         self.detach(slot);
+        let hash = self.hash(parent, name.units());
         let entry = self.entry_mut(slot);
         entry.parent = parent;
         entry.name = name;
-        self.index_insert(slot);
+        self.index_insert(hash, slot);
         self.unlinked.push(slot);
     }
 
@@ -513,34 +338,6 @@ impl Directory {
         self.set_child(parent, root);
         let entry = self.entry_mut(slot);
         (entry.left, entry.right) = (NO_STREAM, NO_STREAM);
-    }
-
-    fn set_child(&mut self, storage: u32, child: u32) {
-        if self.entry(storage).child != child {
-            self.entry_mut(storage).child = child;
-        }
-    }
-
-    /// Builds a storage's tree anew if it is not a legal red-black tree in
-    /// the specification's order, which insertion and removal rely on.
-    fn make_legal(&mut self, storage: u32) {
-        if self.legal.contains(storage) {
-            return;
-        }
-        let root = self.entry(storage).child;
-        if check(self, root, self.slots_count()).is_err() {
-            self.build_tree(storage, self.linked_children(storage));
-        }
-        self.legal.insert(storage);
-    }
-
-    /// What is wrong with the order and colours of a storage's tree as the
-    /// file has it; broken links are found when the directory is read.
-    pub(crate) fn tree_fault(&self, storage: u32) -> Option<TreeFault> {
-        if self.rebuilt.contains(&storage) {
-            return None;
-        }
-        check(self, self.entry(storage).child, self.slots_count()).err()
     }
 
     /// Whether the slot has an entry.
@@ -606,30 +403,10 @@ impl Directory {
                 Slot::Entry(entry) => {
                     bytes.extend_from_slice(entry.encode(&self.extra(number)).as_bytes());
                 }
-                Slot::Kept(raw) => bytes.extend_from_slice(raw.as_bytes()),
+                Slot::Kept => bytes.extend_from_slice(self.kept[&number].as_bytes()),
             }
         }
         bytes
-    }
-}
-
-impl LinkTable for Directory {
-    fn links(&self, slot: u32) -> Links {
-        let entry = self.entry(slot);
-        Links { left: entry.left, right: entry.right, color: entry.color }
-    }
-
-    fn set_links(&mut self, slot: u32, links: Links) {
-        let entry = self.entry_mut(slot);
-        entry.left = links.left;
-        entry.right = links.right;
-        entry.color = links.color;
-    }
-
-    /// By name; by slot where a damaged file has one name twice, so that the
-    /// order stays total.
-    fn compare(&self, a: u32, b: u32) -> Ordering {
-        name::compare(self.entry(a).name.units(), self.entry(b).name.units()).then(a.cmp(&b))
     }
 }
 
@@ -638,35 +415,23 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// The links of a directory as its bytes have them.
-struct RawLinks<'a>(&'a [&'a RawDirEntry]);
-
-impl LinkTable for RawLinks<'_> {
-    fn links(&self, slot: u32) -> Links {
-        let raw = self.0[slot as usize];
-        Links { left: raw.left.get(), right: raw.right.get(), color: Color::Black }
-    }
-
-    fn set_links(&mut self, slot: u32, _: Links) {
-        unreachable!("slot {slot} of a file is only read");
-    }
-
-    fn compare(&self, a: u32, b: u32) -> Ordering {
-        unreachable!("the order of {a} and {b} is not asked for");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::Version;
+    use crate::finding::{Finding, FindingCode};
+    use crate::version::{Geometry, Version};
+
+    fn insert(directory: &mut Directory, parent: u32, kind: EntryKind, name: &str) -> u32 {
+        let name = Name::new(name).unwrap();
+        let Err(vacancy) = directory.find_units(parent, name.units()) else { panic!("a new name") };
+        directory.insert(vacancy, kind, name)
+    }
 
     fn filled(count: u32) -> Directory {
         let mut directory = Directory::new();
-        let storage = directory.insert(ROOT, EntryKind::Storage, Name::new("storage").unwrap());
+        let storage = insert(&mut directory, ROOT, EntryKind::Storage, "storage");
         for i in 0..count {
-            let name = Name::new(&format!("stream {i}")).unwrap();
-            directory.insert(storage, EntryKind::Stream, name);
+            insert(&mut directory, storage, EntryKind::Stream, &format!("stream {i}"));
         }
         directory.link_new();
         directory.pad(4);
@@ -700,7 +465,7 @@ mod tests {
         let old = directory.id(slot);
         directory.remove(slot);
         assert_eq!(directory.resolve(old), None);
-        let new = directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        let new = insert(&mut directory, ROOT, EntryKind::Stream, "new");
         assert_eq!(new, slot, "the lowest free slot");
         assert_eq!(directory.resolve(old), None);
         assert_eq!(directory.resolve(directory.id(new)), Some(new));
@@ -710,7 +475,7 @@ mod tests {
     fn one_change_touches_few_sectors_of_a_large_directory() {
         let mut directory = filled(1000);
         directory.saved();
-        directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        insert(&mut directory, ROOT, EntryKind::Stream, "new");
         directory.link_new();
         directory.pad(4);
         let sectors: u32 = directory.changed_sectors(4).iter().map(|(_, count)| count).sum();
@@ -723,7 +488,7 @@ mod tests {
         let (mut together, mut singly) = (Directory::new(), Directory::new());
         for name in &names {
             for directory in [&mut together, &mut singly] {
-                directory.insert(ROOT, EntryKind::Stream, Name::new(name).unwrap());
+                insert(directory, ROOT, EntryKind::Stream, name);
             }
             singly.link_new();
         }
@@ -788,7 +553,7 @@ mod tests {
         }
         directory.trim(4);
         assert_eq!(directory.slots_count(), 4);
-        let new = directory.insert(ROOT, EntryKind::Stream, Name::new("new").unwrap());
+        let new = insert(&mut directory, ROOT, EntryKind::Stream, "new");
         assert!(new < 4);
     }
 }

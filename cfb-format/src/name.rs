@@ -47,13 +47,19 @@ pub enum NameRule {
     },
 }
 
+/// Names of up to so many units are kept without an allocation: as many as
+/// leave an entry with its name in one cache line.
+const INLINE_UNITS: usize = 14;
+
 /// The name of an entry, as units. Equal means equal unit for unit, case and all.
-///
-/// As long as it is, and no longer: a directory of 100,000 entries has 100,000
-/// of these.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Name {
-    units: Box<[u16]>,
+#[derive(Clone)]
+pub(crate) struct Name(Units);
+
+/// Where a name's units are.
+#[derive(Clone)]
+enum Units {
+    Inline { len: u8, units: [u16; INLINE_UNITS] },
+    Heap(Box<[u16]>),
 }
 
 impl Name {
@@ -84,25 +90,33 @@ impl Name {
     /// If there are more than 32 units; no entry has room for them.
     pub(crate) fn from_wild(wild: &[u16]) -> Self {
         assert!(wild.len() <= FIELD_UNITS, "{} units in a name", wild.len());
-        Self { units: wild.into() }
+        if wild.len() > INLINE_UNITS {
+            return Self(Units::Heap(wild.into()));
+        }
+        let mut units = [0; INLINE_UNITS];
+        units[..wild.len()].copy_from_slice(wild);
+        Self(Units::Inline { len: u8::try_from(wild.len()).expect("at most 14"), units })
     }
 
     /// The units, without a null at the end.
     #[inline]
     pub(crate) fn units(&self) -> &[u16] {
-        &self.units
+        match &self.0 {
+            Units::Inline { len, units } => &units[..usize::from(*len)],
+            Units::Heap(units) => units,
+        }
     }
 
     /// The name as text, with U+FFFD for each lone surrogate.
     pub(crate) fn to_string_lossy(&self) -> String {
-        let mut text = String::with_capacity(self.units.len());
+        let mut text = String::with_capacity(self.units().len());
         self.append_to(&mut text);
         text
     }
 
     /// Appends the name as text, with U+FFFD for each lone surrogate.
     pub(crate) fn append_to(&self, text: &mut String) {
-        for unit in char::decode_utf16(self.units.iter().copied()) {
+        for unit in char::decode_utf16(self.units().iter().copied()) {
             text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
         }
     }
@@ -127,6 +141,14 @@ pub(crate) fn encode<'a>(text: &str, field: &'a mut [u16; FIELD_UNITS]) -> Optio
     Some(&field[..len])
 }
 
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.units() == other.units()
+    }
+}
+
+impl Eq for Name {}
+
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_string_lossy(), f)
@@ -142,6 +164,26 @@ pub(crate) fn compare(a: &[u16], b: &[u16]) -> Ordering {
             .find_map(|(&x, &y)| Some(upcase(x).cmp(&upcase(y))).filter(|order| order.is_ne()))
             .unwrap_or(Ordering::Equal)
     })
+}
+
+/// How many units two names have in common from the first one on, but for case.
+pub(crate) fn common_len(a: &[u16], b: &[u16]) -> usize {
+    a.iter().zip(b).take_while(|&(&x, &y)| x == y || upcase(x) == upcase(y)).count()
+}
+
+/// Units that a [`sort_key`] has room for.
+const KEY_UNITS: usize = 7;
+
+/// A number that orders names which begin with the same `skip` units as
+/// [`compare`] does: by length, then by seven more units. Where it is equal, the
+/// names have to be compared.
+pub(crate) fn sort_key(units: &[u16], skip: usize) -> u128 {
+    let mut key = units.len() as u128;
+    let behind = &units[skip.min(units.len())..];
+    for at in 0..KEY_UNITS {
+        key = key << 16 | behind.get(at).map_or(0, |&unit| upcase(unit).into());
+    }
+    key
 }
 
 /// True if the two are one name, that is, if [`compare`] calls them equal.
@@ -285,6 +327,12 @@ mod tests {
             prop_assert_eq!(eq_folded(&a, &b), compare(&a, &b).is_eq());
             if eq_folded(&a, &b) {
                 prop_assert_eq!(hash(&a), hash(&b));
+            }
+            let common = common_len(&a, &b);
+            prop_assert!(common <= a.len().min(b.len()) && eq_folded(&a[..common], &b[..common]));
+            for skip in 0..=common {
+                let keys = sort_key(&a, skip).cmp(&sort_key(&b, skip));
+                prop_assert!(keys.is_eq() || keys == compare(&a, &b));
             }
             if compare(&a, &b).is_le() && compare(&b, &c).is_le() {
                 prop_assert!(compare(&a, &c).is_le());

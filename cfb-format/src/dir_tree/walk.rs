@@ -47,6 +47,13 @@ impl SlotSet {
         *word |= bit;
         new
     }
+
+    /// # Panics
+    ///
+    /// If `slot` is past the end.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.words[slot as usize / 64] >> (slot % 64) & 1 == 1
+    }
 }
 
 /// What [`in_order`] found.

@@ -1,0 +1,217 @@
+//! From the bytes of a directory to its entries.
+
+use std::cmp::Reverse;
+
+use hashbrown::hash_table;
+use zerocopy::FromBytes;
+
+use super::{Directory, ROOT, Slot, spread};
+use crate::dir_entry::{DirEntry, EntryKind, is_blank};
+use crate::dir_tree::walk::{SlotSet, TreeFault, in_order};
+use crate::dir_tree::{Color, LinkTable, Links};
+use crate::error::Corruption;
+use crate::finding::{Finding, FindingCode};
+use crate::layout::{DIR_ENTRY_BYTES, RawDirEntry, TYPE_ROOT, TYPE_UNUSED};
+use crate::name;
+use crate::table::BitSet;
+use crate::version::Geometry;
+
+impl Directory {
+    /// Reads the directory from the bytes of its sectors.
+    ///
+    /// Entries are decoded and indexed in the order of the file, which is the
+    /// order of memory; only the walk over the links jumps about. It takes one
+    /// step an entry: an entry reached twice is left out the second time, so
+    /// loops end. Entries that no storage holds are kept as bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corruption::NoRoot`] when the first entry is no root entry.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        geometry: Geometry,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Self, Corruption> {
+        let whole = bytes.len() - bytes.len() % DIR_ENTRY_BYTES;
+        let raws = <[RawDirEntry]>::ref_from_bytes(&bytes[..whole]).expect("whole entries");
+        let root = raws.first().map_or(0, |raw| raw.object_type);
+        if root != TYPE_ROOT {
+            return Err(Corruption::NoRoot { found: root });
+        }
+        let mut directory = Self::with_slots(Vec::with_capacity(raws.len()));
+        // What is wrong with entries that no storage holds is not told.
+        let mut told = Vec::new();
+        for (slot, raw) in (0..).zip(raws) {
+            let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| told.push((slot, f)));
+            let slot_is = match decoded {
+                Some((entry, extra)) => {
+                    directory.keep_extra(slot, extra);
+                    Slot::Entry(entry)
+                }
+                None => Slot::Free,
+            };
+            directory.slots.push(slot_is);
+        }
+        if directory.entry(ROOT).name.to_string_lossy() != "Root Entry" {
+            findings.push(Finding::new(FindingCode::RootName).at_entry(ROOT));
+        }
+
+        let mut seen = SlotSet::new(directory.slots_count());
+        seen.insert(ROOT);
+        let mut order = vec![ROOT];
+        let mut storages = vec![ROOT];
+        while let Some(storage) = storages.pop() {
+            directory.adopt_children(storage, raws, findings, &mut seen, &mut storages, &mut order);
+        }
+        directory.entries_count = u32::try_from(order.len()).expect("slots are numbered by u32");
+        findings.extend(told.into_iter().filter(|(slot, _)| seen.contains(*slot)).map(|(_, f)| f));
+        directory.set_aside_unreached(raws, &seen, findings);
+        directory.index_all(&order, findings);
+        Ok(directory)
+    }
+
+    /// Takes in the entries of one storage, in the order of its tree.
+    fn adopt_children(
+        &mut self,
+        storage: u32,
+        raws: &[RawDirEntry],
+        findings: &mut Vec<Finding>,
+        seen: &mut SlotSet,
+        storages: &mut Vec<u32>,
+        order: &mut Vec<u32>,
+    ) {
+        let links = FileLinks { slots: &self.slots, raws };
+        let walk = in_order(&links, self.entry(storage).child, seen);
+        let mut broken = !walk.faults.is_empty();
+        for fault in walk.faults {
+            let finding = match fault {
+                TreeFault::OutOfRange { slot, from } => {
+                    Finding::new(FindingCode::DirLink).at_entry(from.unwrap_or(storage)).found(slot)
+                }
+                TreeFault::Shared { slot } => Finding::new(FindingCode::DirLoop).at_entry(slot),
+                other => unreachable!("a walk looks at links only: {other:?}"),
+            };
+            findings.push(finding);
+        }
+        let from = order.len();
+        for slot in walk.slots {
+            let Slot::Entry(entry) = &mut self.slots[slot as usize] else {
+                findings.push(Finding::new(FindingCode::DirUnusedReached).at_entry(slot));
+                broken = true;
+                continue;
+            };
+            if entry.kind == EntryKind::Root {
+                entry.kind = EntryKind::Storage;
+                (entry.start_sector, entry.len_bytes) = (0, 0);
+                findings.push(Finding::new(FindingCode::RootType).at_entry(slot));
+            }
+            if entry.kind == EntryKind::Storage {
+                storages.push(slot);
+            }
+            entry.parent = storage;
+            order.push(slot);
+        }
+        if broken {
+            self.build_tree(storage, order[from..].to_vec());
+            self.rebuilt.push(storage);
+            // Nothing has changed yet as far as the file is concerned.
+            self.changed = BitSet::default();
+        }
+    }
+
+    /// What no storage holds is free, or kept as the bytes that it is.
+    fn set_aside_unreached(
+        &mut self,
+        raws: &[RawDirEntry],
+        seen: &SlotSet,
+        findings: &mut Vec<Finding>,
+    ) {
+        for (slot, raw) in (0..).zip(raws) {
+            let is_entry = matches!(self.slots[slot as usize], Slot::Entry(_));
+            if is_entry && seen.contains(slot) {
+                continue;
+            }
+            self.extras.remove(&slot);
+            if raw.object_type == TYPE_UNUSED {
+                if !is_blank(raw) {
+                    findings.push(Finding::new(FindingCode::DirUnusedSlot).at_entry(slot));
+                }
+                self.free.push(Reverse(slot));
+            } else {
+                let code = if (1..=5).contains(&raw.object_type) {
+                    FindingCode::DirOrphan
+                } else {
+                    FindingCode::DirUnusedSlot
+                };
+                findings.push(Finding::new(code).at_entry(slot));
+                self.slots[slot as usize] = Slot::Kept;
+                self.kept.insert(slot, Box::new(raw.clone()));
+            }
+        }
+    }
+
+    /// Fills the index: in the order of the slots, which is fast; or where a
+    /// damaged file has one name twice in a storage, in the order of the trees
+    /// (`order`), so that the first of them is the one that is found.
+    fn index_all(&mut self, order: &[u32], findings: &mut Vec<Finding>) {
+        let slots = (0..self.slots_count()).filter(|&slot| slot != ROOT && self.has_entry(slot));
+        let slots: Vec<u32> = slots.collect();
+        self.index.reserve(slots.len(), |_| unreachable!("the index is empty"));
+        if slots.iter().all(|&slot| self.index_if_new(slot)) {
+            return;
+        }
+        self.has_duplicates = true;
+        self.index.clear();
+        for &slot in order.iter().filter(|&&slot| slot != ROOT) {
+            if !self.index_if_new(slot) {
+                findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
+            }
+        }
+    }
+
+    /// Puts an entry into the index unless there is one of its name.
+    fn index_if_new(&mut self, slot: u32) -> bool {
+        let Slot::Entry(entry) = &self.slots[slot as usize] else { unreachable!("an entry") };
+        let (parent, units) = (entry.parent, entry.name.units());
+        let hash = self.hash(parent, units);
+        let same = |&(other_hash, other): &(u32, u32)| {
+            other_hash == hash
+                && matches!(&self.slots[other as usize], Slot::Entry(other)
+                    if other.parent == parent && name::eq_folded(other.name.units(), units))
+        };
+        match self.index.entry(spread(hash), same, |&(hash, _)| spread(hash)) {
+            hash_table::Entry::Occupied(_) => false,
+            hash_table::Entry::Vacant(vacant) => {
+                vacant.insert((hash, slot));
+                true
+            }
+        }
+    }
+}
+
+/// The links of a directory as its bytes have them.
+struct FileLinks<'a> {
+    slots: &'a [Slot],
+    raws: &'a [RawDirEntry],
+}
+
+impl LinkTable for FileLinks<'_> {
+    fn links(&self, slot: u32) -> Links {
+        let (left, right) = match &self.slots[slot as usize] {
+            Slot::Entry(entry) => (entry.left, entry.right),
+            _ => {
+                let raw = &self.raws[slot as usize];
+                (raw.left.get(), raw.right.get())
+            }
+        };
+        Links { left, right, color: Color::Black }
+    }
+
+    fn set_links(&mut self, slot: u32, _: Links) {
+        unreachable!("slot {slot} of a file is only read");
+    }
+
+    fn compare(&self, a: u32, b: u32) -> std::cmp::Ordering {
+        unreachable!("the order of {a} and {b} is not asked for");
+    }
+}
