@@ -14,15 +14,16 @@
 //! sorted and linked together, for a fraction of the cost of one by one.
 
 mod decode;
+mod index;
 mod trees;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hash::{BuildHasher, Hasher};
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::HashMap;
 use zerocopy::IntoBytes;
 
+use self::index::NameIndex;
 use crate::dir_entry::{DirEntry, EntryKind, Extra, unused_entry};
 use crate::dir_tree;
 use crate::layout::{DIR_ENTRY_BYTES, NO_STREAM, RawDirEntry};
@@ -58,7 +59,7 @@ const _: () = assert!(size_of::<Slot>() == 64);
 /// A name that a storage does not have yet.
 pub(crate) struct Vacancy {
     parent: u32,
-    hash: u32,
+    hash: u64,
 }
 
 /// See the module.
@@ -72,9 +73,7 @@ pub(crate) struct Directory {
     /// Only slots that were freed have an entry.
     generations: HashMap<u32, u32>,
     free: BinaryHeap<Reverse<u32>>,
-    /// Hash and slot, so that growing it and look-ups that miss read no entry.
-    index: HashTable<(u32, u32)>,
-    hasher: DefaultHashBuilder,
+    index: NameIndex,
     /// Slots that differ from the file.
     changed: BitSet,
     /// Entries that are not yet in the tree of their storage.
@@ -108,8 +107,7 @@ impl Directory {
             extras: HashMap::new(),
             generations: HashMap::new(),
             free: BinaryHeap::new(),
-            index: HashTable::new(),
-            hasher: DefaultHashBuilder::default(),
+            index: NameIndex::default(),
             changed: BitSet::default(),
             unlinked: Vec::new(),
             legal: BitSet::default(),
@@ -225,15 +223,6 @@ impl Directory {
         }
     }
 
-    fn hash(&self, parent: u32, units: &[u16]) -> u32 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write_u32(parent);
-        name::fold_hash(units, &mut hasher);
-        let hash = hasher.finish();
-        // Both halves count.
-        u32::try_from((hash >> 32) ^ (hash & 0xFFFF_FFFF)).expect("32 bits")
-    }
-
     /// The entry of this name in a storage, compared as the specification
     /// says, or what it takes to [`insert`](Self::insert) one.
     ///
@@ -241,14 +230,8 @@ impl Directory {
     ///
     /// The vacancy.
     pub(crate) fn find_units(&self, parent: u32, units: &[u16]) -> Result<u32, Vacancy> {
-        let hash = self.hash(parent, units);
-        let found = self.index.find(spread(hash), |&(other, slot)| {
-            other == hash && {
-                let entry = self.entry(slot);
-                entry.parent == parent && name::eq_folded(entry.name.units(), units)
-            }
-        });
-        found.map(|&(_, slot)| slot).ok_or(Vacancy { parent, hash })
+        let found = self.index.find(&self.slots, parent, units);
+        found.map_err(|hash| Vacancy { parent, hash })
     }
 
     /// The entry of this name in a storage.
@@ -256,25 +239,17 @@ impl Directory {
         self.find_units(parent, name::encode(name, &mut [0; 32])?).ok()
     }
 
-    fn index_insert(&mut self, hash: u32, slot: u32) {
-        self.index.insert_unique(spread(hash), (hash, slot), |&(hash, _)| spread(hash));
-    }
-
     fn index_remove(&mut self, slot: u32) {
         let entry = self.entry(slot);
         let (parent, name) = (entry.parent, entry.name.clone());
-        let hash = self.hash(parent, name.units());
-        let Ok(found) = self.index.find_entry(spread(hash), |&(_, other)| other == slot) else {
-            return;
-        };
-        found.remove();
-        if self.has_duplicates {
+        let hash = self.index.hash(parent, name.units());
+        if self.index.remove(hash, slot) && self.has_duplicates {
             // Another entry of this name can be found from now on.
             let twin = self.linked_children(parent).into_iter().find(|&other| {
                 other != slot && name::eq_folded(self.entry(other).name.units(), name.units())
             });
             if let Some(twin) = twin {
-                self.index_insert(hash, twin);
+                self.index.insert(&self.slots, hash, twin);
             }
         }
     }
@@ -294,7 +269,7 @@ impl Directory {
         self.changed.insert(slot);
         self.legal.insert(slot);
         self.entries_count += 1;
-        self.index_insert(hash, slot);
+        self.index.insert(&self.slots, hash, slot);
         self.unlinked.push(slot);
         slot
     }
@@ -315,11 +290,11 @@ impl Directory {
     /// Gives an entry another name and storage; what it holds comes along.
     pub(crate) fn relocate(&mut self, slot: u32, parent: u32, name: Name) {
         self.detach(slot);
-        let hash = self.hash(parent, name.units());
+        let hash = self.index.hash(parent, name.units());
         let entry = self.entry_mut(slot);
         entry.parent = parent;
         entry.name = name;
-        self.index_insert(hash, slot);
+        self.index.insert(&self.slots, hash, slot);
         self.unlinked.push(slot);
     }
 
@@ -408,11 +383,6 @@ impl Directory {
         }
         bytes
     }
-}
-
-/// A hash of 64 bits, as the index wants it: its top and its low bits count.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
 }
 
 #[cfg(test)]

@@ -2,17 +2,15 @@
 
 use std::cmp::Reverse;
 
-use hashbrown::hash_table;
 use zerocopy::FromBytes;
 
-use super::{Directory, ROOT, Slot, spread};
+use super::{Directory, ROOT, Slot};
 use crate::dir_entry::{DirEntry, EntryKind, is_blank};
 use crate::dir_tree::walk::{SlotSet, TreeFault, in_order};
 use crate::dir_tree::{Color, LinkTable, Links};
 use crate::error::Corruption;
 use crate::finding::{Finding, FindingCode};
 use crate::layout::{DIR_ENTRY_BYTES, RawDirEntry, TYPE_ROOT, TYPE_UNUSED};
-use crate::name;
 use crate::table::BitSet;
 use crate::version::Geometry;
 
@@ -156,34 +154,15 @@ impl Directory {
     fn index_all(&mut self, order: &[u32], findings: &mut Vec<Finding>) {
         let slots = (0..self.slots_count()).filter(|&slot| slot != ROOT && self.has_entry(slot));
         let slots: Vec<u32> = slots.collect();
-        self.index.reserve(slots.len(), |_| unreachable!("the index is empty"));
-        if slots.iter().all(|&slot| self.index_if_new(slot)) {
+        self.index.reserve(slots.len());
+        if slots.iter().all(|&slot| self.index.insert_if_new(&self.slots, slot)) {
             return;
         }
         self.has_duplicates = true;
         self.index.clear();
         for &slot in order.iter().filter(|&&slot| slot != ROOT) {
-            if !self.index_if_new(slot) {
+            if !self.index.insert_if_new(&self.slots, slot) {
                 findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
-            }
-        }
-    }
-
-    /// Puts an entry into the index unless there is one of its name.
-    fn index_if_new(&mut self, slot: u32) -> bool {
-        let Slot::Entry(entry) = &self.slots[slot as usize] else { unreachable!("an entry") };
-        let (parent, units) = (entry.parent, entry.name.units());
-        let hash = self.hash(parent, units);
-        let same = |&(other_hash, other): &(u32, u32)| {
-            other_hash == hash
-                && matches!(&self.slots[other as usize], Slot::Entry(other)
-                    if other.parent == parent && name::eq_folded(other.name.units(), units))
-        };
-        match self.index.entry(spread(hash), same, |&(hash, _)| spread(hash)) {
-            hash_table::Entry::Occupied(_) => false,
-            hash_table::Entry::Vacant(vacant) => {
-                vacant.insert((hash, slot));
-                true
             }
         }
     }
