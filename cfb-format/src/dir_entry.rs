@@ -1,5 +1,6 @@
 //! One directory entry: decoding with leniency, and encoding back.
 
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use crate::dir_tree::Color;
@@ -175,6 +176,10 @@ fn decode_name(raw: &RawDirEntry, tell: &mut dyn FnMut(bool, FindingCode)) -> Na
         *unit = field.get();
     }
     let possible = len_bytes.is_multiple_of(2) && (2..=64).contains(&len_bytes);
+    let end = usize::from(len_bytes / 2).saturating_sub(1);
+    if possible && end > 0 && is_plain(&raw.name, end) {
+        return Name::from_wild(&units[..end]);
+    }
     tell(!possible && len_bytes != 0, FindingCode::EntryNameLength);
     let mut end = usize::from(len_bytes.min(64)).div_ceil(2);
     if end > 0 && units[end - 1] == 0 {
@@ -198,6 +203,38 @@ fn decode_name(raw: &RawDirEntry, tell: &mut dyn FnMut(bool, FindingCode)) -> Na
         && char::decode_utf16(units.iter().copied()).any(|char| char.is_err());
     tell(lone, FindingCode::EntryNameSurrogate);
     Name::from_wild(units)
+}
+
+/// Whether a name field has a name of `len` units that may be created, nulls
+/// behind it, and no surrogates. Looks at four units at a time, for the sake of
+/// the many names of which there is nothing to tell.
+fn is_plain(field: &[U16; NAME_UNITS], len: usize) -> bool {
+    const fn repeat(unit: u16) -> u64 {
+        unit as u64 * 0x0001_0001_0001_0001
+    }
+    // Not zero if one of the four is.
+    let has_null = |four: u64| four.wrapping_sub(repeat(1)) & !four & repeat(0x8000);
+    let (fours, _) = field.as_bytes().as_chunks::<8>();
+    let mut fault = 0;
+    for (four, at) in fours.iter().zip((0..).step_by(4)) {
+        let four = u64::from_le_bytes(*four);
+        let behind = match len.saturating_sub(at) {
+            0 => {
+                fault |= four;
+                continue;
+            }
+            inside @ 1..=3 => u64::MAX << (16 * inside),
+            _ => 0,
+        };
+        fault |= four & behind;
+        // Any unit that is no fault, where the name has ended.
+        let four = four | (repeat(0x61) & behind);
+        fault |= has_null(four) | has_null((four & repeat(0xF800)) ^ repeat(0xD800));
+        for forbidden in [b'/', b'\\', b':', b'!'] {
+            fault |= has_null(four ^ repeat(forbidden.into()));
+        }
+    }
+    fault == 0
 }
 
 /// A slot that holds nothing. [MS-CFB] 2.6.3

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
 
-use crate::upcase::{upcase, upcase_ascii};
+use crate::upcase::upcase;
 
 /// Units in the name field of an entry, the null included.
 const FIELD_UNITS: usize = 32;
@@ -193,25 +193,39 @@ pub(crate) fn eq_folded(a: &[u16], b: &[u16]) -> bool {
         || (a.len() == b.len() && a.iter().zip(b).all(|(&x, &y)| x == y || upcase(x) == upcase(y)))
 }
 
-/// Hashes a name so that equal names by [`eq_folded`] hash alike.
-///
-/// Feeds the upper-cased units in one `write`. A hash over several names must
-/// put something between them.
-///
-/// # Panics
-///
-/// If there are more than 32 units.
+/// Hashes a name so that equal names by [`eq_folded`] hash alike: four
+/// upper-cased units at a time.
 pub(crate) fn fold_hash<H: Hasher>(units: &[u16], state: &mut H) {
-    assert!(units.len() <= FIELD_UNITS, "{} units in a name", units.len());
-    let mut bytes = [0; 2 * FIELD_UNITS];
-    let pairs = bytes.as_chunks_mut::<2>().0.iter_mut().zip(units);
-    // One look at all units at once; the loop for ASCII then has no branch.
-    if units.iter().fold(0, |all, unit| all | unit) < 0x80 {
-        pairs.for_each(|(pair, &unit)| *pair = upcase_ascii(unit).to_le_bytes());
-    } else {
-        pairs.for_each(|(pair, &unit)| *pair = upcase(unit).to_le_bytes());
+    state.write_u64(units.len() as u64);
+    let (fours, rest) = units.as_chunks::<4>();
+    for &four in fours {
+        state.write_u64(upcase_four(four));
     }
-    state.write(&bytes[..2 * units.len()]);
+    if !rest.is_empty() {
+        let mut four = [0; 4];
+        four[..rest.len()].copy_from_slice(rest);
+        state.write_u64(upcase_four(four));
+    }
+}
+
+/// Four upper-cased units, the first in the lowest bits.
+fn upcase_four(units: [u16; 4]) -> u64 {
+    let join = |[a, b, c, d]: [u16; 4]| {
+        u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
+    };
+    let four = join(units);
+    if four & repeat(0xFF80) != 0 {
+        return join(units.map(upcase));
+    }
+    // ASCII in all lanes: a lane's top bit says whether it is at least 'a', past 'z'.
+    let at_least_a = four + repeat(0x8000 - 0x61);
+    let past_z = four + repeat(0x8000 - 0x7B);
+    four ^ (at_least_a & !past_z & repeat(0x8000)) >> 10
+}
+
+/// One number in all four lanes.
+const fn repeat(lane: u16) -> u64 {
+    lane as u64 * 0x0001_0001_0001_0001
 }
 
 #[cfg(test)]
@@ -309,6 +323,15 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
+    }
+
+    #[test]
+    fn four_units_are_upcased_as_each_alone() {
+        for unit in 0..0x200 {
+            let four = upcase_four([unit, 0x7A, unit, 0x5A]);
+            let upper = u64::from(upcase(unit));
+            assert_eq!(four, upper | 0x5A << 16 | upper << 32 | 0x5A << 48, "U+{unit:04X}");
+        }
     }
 
     /// Units that often are equal, or equal but for case.

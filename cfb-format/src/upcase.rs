@@ -218,17 +218,10 @@ const fn expand() -> ([u8; 0x1_0000 / BLOCK], [Block; BLOCKS_COUNT]) {
 #[inline]
 pub(crate) const fn upcase(unit: u16) -> u16 {
     if unit < 0x80 {
-        return upcase_ascii(unit);
+        return unit ^ (((unit.wrapping_sub(b'a' as u16) < 26) as u16) << 5);
     }
     let block = BLOCK_OF[unit as usize / BLOCK] as usize;
     unit.wrapping_add(BLOCKS[block][unit as usize % BLOCK])
-}
-
-/// [`upcase`] for units below 0x80, without a branch, so that loops over it
-/// become vector code. What it gives for other units means nothing.
-#[inline]
-pub(crate) const fn upcase_ascii(unit: u16) -> u16 {
-    unit ^ (((unit.wrapping_sub(b'a' as u16) < 26) as u16) << 5)
 }
 
 #[cfg(test)]

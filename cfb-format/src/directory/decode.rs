@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 
 use super::{Directory, ROOT, Slot};
 use crate::dir_entry::{DirEntry, EntryKind, is_blank};
-use crate::dir_tree::walk::{SlotSet, TreeFault, in_order};
+use crate::dir_tree::walk::{SlotSet, TreeFault, Walk, in_order};
 use crate::dir_tree::{Color, LinkTable, Links};
 use crate::error::Corruption;
 use crate::finding::{Finding, FindingCode};
@@ -17,10 +17,10 @@ use crate::version::Geometry;
 impl Directory {
     /// Reads the directory from the bytes of its sectors.
     ///
-    /// Entries are decoded and indexed in the order of the file, which is the
-    /// order of memory; only the walk over the links jumps about. It takes one
-    /// step an entry: an entry reached twice is left out the second time, so
-    /// loops end. Entries that no storage holds are kept as bytes.
+    /// Entries are decoded, and their names hashed, in the order of the file,
+    /// which is the order of memory; only the walk over the links jumps about. It
+    /// takes one step an entry: an entry reached twice is left out the second
+    /// time, so loops end. Entries that no storage holds are kept as bytes.
     ///
     /// # Errors
     ///
@@ -39,14 +39,19 @@ impl Directory {
         let mut directory = Self::with_slots(Vec::with_capacity(raws.len()));
         // What is wrong with entries that no storage holds is not told.
         let mut told = Vec::new();
+        let mut name_hashes = Vec::with_capacity(raws.len());
         for (slot, raw) in (0..).zip(raws) {
             let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| told.push((slot, f)));
             let slot_is = match decoded {
                 Some((entry, extra)) => {
                     directory.keep_extra(slot, extra);
+                    name_hashes.push(directory.index.hash_name(entry.name.units()));
                     Slot::Entry(entry)
                 }
-                None => Slot::Free,
+                None => {
+                    name_hashes.push(0);
+                    Slot::Free
+                }
             };
             directory.slots.push(slot_is);
         }
@@ -56,30 +61,29 @@ impl Directory {
 
         let mut seen = SlotSet::new(directory.slots_count());
         seen.insert(ROOT);
-        let mut order = vec![ROOT];
+        directory.entries_count = 1;
+        directory.index.reserve(raws.len());
         let mut storages = vec![ROOT];
         while let Some(storage) = storages.pop() {
-            directory.adopt_children(storage, raws, findings, &mut seen, &mut storages, &mut order);
+            let links = FileLinks { slots: &directory.slots, raws };
+            let walk = in_order(&links, directory.entry(storage).child, &mut seen);
+            directory.adopt(storage, walk, &name_hashes, findings, &mut storages);
         }
-        directory.entries_count = u32::try_from(order.len()).expect("slots are numbered by u32");
         findings.extend(told.into_iter().filter(|(slot, _)| seen.contains(*slot)).map(|(_, f)| f));
         directory.set_aside_unreached(raws, &seen, findings);
-        directory.index_all(&order, findings);
         Ok(directory)
     }
 
-    /// Takes in the entries of one storage, in the order of its tree.
-    fn adopt_children(
+    /// Takes in the entries of one storage, in the order of its tree: of two
+    /// with one name the index gets the first.
+    fn adopt(
         &mut self,
         storage: u32,
-        raws: &[RawDirEntry],
+        walk: Walk,
+        name_hashes: &[u64],
         findings: &mut Vec<Finding>,
-        seen: &mut SlotSet,
         storages: &mut Vec<u32>,
-        order: &mut Vec<u32>,
     ) {
-        let links = FileLinks { slots: &self.slots, raws };
-        let walk = in_order(&links, self.entry(storage).child, seen);
         let mut broken = !walk.faults.is_empty();
         for fault in walk.faults {
             let finding = match fault {
@@ -91,8 +95,7 @@ impl Directory {
             };
             findings.push(finding);
         }
-        let from = order.len();
-        for slot in walk.slots {
+        for &slot in &walk.slots {
             let Slot::Entry(entry) = &mut self.slots[slot as usize] else {
                 findings.push(Finding::new(FindingCode::DirUnusedReached).at_entry(slot));
                 broken = true;
@@ -107,10 +110,16 @@ impl Directory {
                 storages.push(slot);
             }
             entry.parent = storage;
-            order.push(slot);
+            self.entries_count += 1;
+            if !self.index.insert_if_new(&self.slots, name_hashes[slot as usize], slot) {
+                findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
+                self.has_duplicates = true;
+            }
         }
         if broken {
-            self.build_tree(storage, order[from..].to_vec());
+            let mut children = walk.slots;
+            children.retain(|&slot| self.has_entry(slot));
+            self.build_tree(storage, children);
             self.rebuilt.push(storage);
             // Nothing has changed yet as far as the file is concerned.
             self.changed = BitSet::default();
@@ -144,25 +153,6 @@ impl Directory {
                 findings.push(Finding::new(code).at_entry(slot));
                 self.slots[slot as usize] = Slot::Kept;
                 self.kept.insert(slot, Box::new(raw.clone()));
-            }
-        }
-    }
-
-    /// Fills the index: in the order of the slots, which is fast; or where a
-    /// damaged file has one name twice in a storage, in the order of the trees
-    /// (`order`), so that the first of them is the one that is found.
-    fn index_all(&mut self, order: &[u32], findings: &mut Vec<Finding>) {
-        let slots = (0..self.slots_count()).filter(|&slot| slot != ROOT && self.has_entry(slot));
-        let slots: Vec<u32> = slots.collect();
-        self.index.reserve(slots.len());
-        if slots.iter().all(|&slot| self.index.insert_if_new(&self.slots, slot)) {
-            return;
-        }
-        self.has_duplicates = true;
-        self.index.clear();
-        for &slot in order.iter().filter(|&&slot| slot != ROOT) {
-            if !self.index.insert_if_new(&self.slots, slot) {
-                findings.push(Finding::new(FindingCode::DirDuplicate).at_entry(slot));
             }
         }
     }

@@ -21,8 +21,14 @@ pub(super) struct NameIndex {
 }
 
 impl NameIndex {
+    /// The hash of a name, to be told from others of its kind by [`in_storage`].
+    pub(super) fn hash_name(&self, units: &[u16]) -> u64 {
+        hash_name(&self.hasher, units)
+    }
+
+    /// The hash of a name in a storage.
     pub(super) fn hash(&self, parent: u32, units: &[u16]) -> u64 {
-        hash(&self.hasher, parent, units)
+        in_storage(self.hash_name(units), parent)
     }
 
     /// The slot with this name in a storage.
@@ -42,13 +48,14 @@ impl NameIndex {
         self.slots.insert_unique(hash, slot, |&slot| hash_of(hasher, entry(entries, slot)));
     }
 
-    /// Adds the entry in `slot` unless its storage has one of its name already.
-    pub(super) fn insert_if_new(&mut self, entries: &[Slot], slot: u32) -> bool {
+    /// Adds the entry in `slot`, whose name has this hash, unless its storage has
+    /// one of its name already; says whether it did.
+    pub(super) fn insert_if_new(&mut self, entries: &[Slot], name_hash: u64, slot: u32) -> bool {
         let hasher = &self.hasher;
         let new = entry(entries, slot);
         let is_same = |&slot: &u32| is_named(entry(entries, slot), new.parent, new.name.units());
         let hash_slot = |&slot: &u32| hash_of(hasher, entry(entries, slot));
-        match self.slots.entry(hash_of(hasher, new), is_same, hash_slot) {
+        match self.slots.entry(in_storage(name_hash, new.parent), is_same, hash_slot) {
             hash_table::Entry::Occupied(_) => false,
             hash_table::Entry::Vacant(vacant) => {
                 vacant.insert(slot);
@@ -68,10 +75,6 @@ impl NameIndex {
     pub(super) fn reserve(&mut self, count: usize) {
         self.slots.reserve(count, |_| unreachable!("the index is empty"));
     }
-
-    pub(super) fn clear(&mut self) {
-        self.slots.clear();
-    }
 }
 
 fn entry(entries: &[Slot], slot: u32) -> &DirEntry {
@@ -86,12 +89,17 @@ fn is_named(entry: &DirEntry, parent: u32, units: &[u16]) -> bool {
 }
 
 fn hash_of(hasher: &DefaultHashBuilder, entry: &DirEntry) -> u64 {
-    hash(hasher, entry.parent, entry.name.units())
+    in_storage(hash_name(hasher, entry.name.units()), entry.parent)
 }
 
-fn hash(hasher: &DefaultHashBuilder, parent: u32, units: &[u16]) -> u64 {
+fn hash_name(hasher: &DefaultHashBuilder, units: &[u16]) -> u64 {
     let mut hasher = hasher.build_hasher();
-    hasher.write_u32(parent);
     name::fold_hash(units, &mut hasher);
     hasher.finish()
+}
+
+/// The multiplier is odd and its bits are spread, so the same name in other
+/// storages gets other hashes, in their high and in their low bits.
+const fn in_storage(name_hash: u64, parent: u32) -> u64 {
+    name_hash ^ (parent as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
