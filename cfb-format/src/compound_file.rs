@@ -18,6 +18,7 @@ use crate::finding::Finding;
 use crate::load::load;
 use crate::name::Name;
 use crate::options::{CreateOptions, OpenOptions};
+use crate::read_cache::ReadCache;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::storage::Storage;
@@ -101,7 +102,11 @@ impl<S: Storage> CompoundFile<S> {
         CreateOptions::new().create_storage(storage)
     }
 
-    pub(crate) fn with_state(storage: S, state: State, writable: bool) -> Result<Self, Error> {
+    pub(crate) fn with_state(
+        storage: ReadCache<S>,
+        state: State,
+        writable: bool,
+    ) -> Result<Self, Error> {
         let len = storage.len().doing("asking for the length of the storage", 0)?;
         Ok(Self { shared: Arc::new(Shared::new(storage, state, writable, len)) })
     }
@@ -118,7 +123,7 @@ impl<S: Storage> CompoundFile<S> {
 
     /// The storage underneath. What was not flushed may not be in it yet.
     pub fn storage(&self) -> &S {
-        self.shared.storage()
+        self.shared.storage().inner()
     }
 
     /// What opening the file overlooked. [`check`](Self::check) looks at everything.

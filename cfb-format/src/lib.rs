@@ -15,7 +15,7 @@
 //!         load (bytes -> State)            alloc-core: free maps, chains, windows
 //!         commit (State -> bytes)
 //!           |
-//!         WriteBehind -> Storage: five positioned calls on a file, memory or a slice
+//!         WriteBehind -> ReadCache -> Storage: five positioned calls on a file, memory or a slice
 //! ```
 //!
 //! * **Reading.** Opening reads the metadata, in a few large calls, and no
@@ -78,6 +78,7 @@ mod msi_name;
 mod name;
 mod node;
 mod options;
+mod read_cache;
 mod shared;
 mod space;
 mod state;

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use alloc_core::{Chain, Run, SectorCount, SectorId, SectorSet};
+use zerocopy::IntoBytes;
 
 use crate::directory::{Directory, ROOT};
 use crate::error::{Corruption, Doing, Error};
@@ -16,97 +17,133 @@ use crate::header::Header;
 use crate::layout::{
     DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
 };
+use crate::read_cache::ReadCache;
 use crate::state::{State, chain_in};
 use crate::storage::Storage;
 use crate::table::{Table, decode_cells};
 use crate::version::{Geometry, Version};
 
-/// Read in one call when a file is opened; the metadata of most files lies
-/// within it, and copying it costs less than two more calls.
-const HEAD_BYTES: u64 = 128 * 1024;
-
-/// The storage, and its first bytes read once; all of its bytes, and none
-/// copied, where it lends them out.
-struct Reader<'a, S> {
-    storage: &'a S,
-    len: u64,
-    head: Cow<'a, [u8]>,
+/// What is read from.
+enum Reader<'a, S> {
+    /// All bytes, and none of them copied before it is decoded.
+    Bytes(&'a [u8]),
+    Storage(&'a ReadCache<S>),
 }
 
-impl<S: Storage> Reader<'_, S> {
-    /// Reads runs of sectors one after the other; what lies past the end of
-    /// the file reads as zeros.
-    fn read_runs(
-        &self,
-        geometry: Geometry,
-        runs: impl Iterator<Item = Run>,
-        doing: &'static str,
-    ) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        for run in runs {
-            let offset = geometry.offset_of(run.start()).get();
-            let run_bytes = run.count().get() as usize * geometry.sector_bytes() as usize;
-            let from = bytes.len();
-            bytes.resize(from + run_bytes, 0);
-            self.read(&mut bytes[from..], offset, doing)?;
-        }
-        Ok(bytes)
+impl<'a, S: Storage> Reader<'a, S> {
+    /// Fills `buf`, and gives how many bytes were there; what lies past the
+    /// end of the file reads as zeros.
+    fn read(&self, buf: &mut [u8], offset: u64, doing: &'static str) -> Result<usize, Error> {
+        let count = match self {
+            Self::Bytes(bytes) => bytes.read_at(buf, offset),
+            Self::Storage(storage) => storage.read_at(buf, offset),
+        };
+        let count = count.doing(doing, offset)?;
+        buf[count..].fill(0);
+        Ok(count)
     }
 
-    fn read(&self, buf: &mut [u8], offset: u64, doing: &'static str) -> Result<(), Error> {
-        let end = offset + buf.len() as u64;
-        if end <= self.head.len() as u64 || self.head.len() as u64 == self.len {
-            let head = self.head.get(usize::try_from(offset).unwrap_or(usize::MAX)..);
-            let head = head.unwrap_or(&[]);
-            let count = head.len().min(buf.len());
-            buf[..count].copy_from_slice(&head[..count]);
+    /// Bytes of the file as they lie there.
+    fn bytes(&self, offset: u64, len: usize) -> Option<&'a [u8]> {
+        let Self::Bytes(bytes) = self else { return None };
+        let from = usize::try_from(offset).ok()?;
+        bytes.get(from..from.checked_add(len)?)
+    }
+
+    /// The bytes of a chain.
+    fn read_chain(
+        &self,
+        geometry: Geometry,
+        chain: &Chain,
+        doing: &'static str,
+    ) -> Result<Cow<'a, [u8]>, Error> {
+        let sector_bytes = geometry.sector_bytes() as usize;
+        let len = chain.sector_count().get() as usize * sector_bytes;
+        let first = chain.first().filter(|_| chain.run_count() == 1);
+        if let Some(bytes) =
+            first.and_then(|first| self.bytes(geometry.offset_of(first).get(), len))
+        {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let mut bytes = vec![0; len];
+        let mut rest = &mut bytes[..];
+        for run in chain.runs() {
+            let (now, later) = rest.split_at_mut(run.count().get() as usize * sector_bytes);
+            self.read(now, geometry.offset_of(run.start()).get(), doing)?;
+            rest = later;
+        }
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Appends the cells of a run of table sectors.
+    fn read_cells(
+        &self,
+        geometry: Geometry,
+        run: Run,
+        cells: &mut Vec<u32>,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        let offset = geometry.offset_of(run.start()).get();
+        let count = run.count().get() as usize * geometry.cells_per_sector() as usize;
+        if let Some(bytes) = self.bytes(offset, count * 4) {
+            decode_cells(bytes, cells);
             return Ok(());
         }
-        self.storage.read_at(buf, offset).doing(doing, offset)?;
+        let from = cells.len();
+        cells.resize(from + count, 0);
+        let new = &mut cells[from..];
+        self.read(new.as_mut_bytes(), offset, doing)?;
+        if cfg!(target_endian = "big") {
+            for cell in new {
+                *cell = cell.swap_bytes();
+            }
+        }
         Ok(())
     }
 }
 
-/// Reads everything but stream data.
+/// Reads everything but stream data. What was read first stays in the storage's window.
 ///
 /// # Errors
 ///
 /// [`Error::Io`]; [`Error::Corrupt`] when there is no header or no directory.
-pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
+pub(crate) fn load<S: Storage>(storage: &ReadCache<S>) -> Result<State, Error> {
+    let mut loaded = None;
+    storage.with_bytes(&mut |bytes| {
+        loaded = Some(load_from(&Reader::<S>::Bytes(bytes), bytes.len() as u64));
+    });
+    if let Some(loaded) = loaded {
+        return loaded;
+    }
     let len = storage.len().doing("asking for the length of the storage", 0)?;
-    let head = if let Some(bytes) = storage.as_slice() {
-        Cow::Borrowed(bytes)
-    } else {
-        let head_bytes = usize::try_from(len.min(HEAD_BYTES)).expect("at most 128 KiB");
-        let mut head = vec![0; head_bytes];
-        let count = storage.read_at(&mut head, 0).doing("reading the header", 0)?;
-        head.truncate(count);
-        Cow::Owned(head)
-    };
-    let count = head.len();
-    let reader = Reader { storage, len, head };
+    storage.read_head(len).doing("reading the header", 0)?;
+    load_from(&Reader::Storage(storage), len)
+}
 
+fn load_from<S: Storage>(reader: &Reader<'_, S>, len: u64) -> Result<State, Error> {
+    let mut head = [0; HEADER_BYTES];
+    let count = reader.read(&mut head, 0, "reading the header")?;
     let mut findings = Vec::new();
     if len < HEADER_BYTES as u64 || count < HEADER_BYTES {
         return Err(Corruption::TooShort { len_bytes: len.min(count as u64) }.into());
     }
-    let (header, geometry) = Header::decode(&reader.head, &mut findings)?;
+    let (header, geometry) = Header::decode(&head, &mut findings)?;
     let sector_bytes = u64::from(geometry.sector_bytes());
     let sectors = len.saturating_sub(sector_bytes).div_ceil(sector_bytes);
     let file_sectors = u32::try_from(sectors).unwrap_or(u32::MAX).min(MAX_REGULAR_SECTOR);
-    if len > sector_bytes && len % sector_bytes != 0 {
+    if len > sector_bytes && !len.is_multiple_of(sector_bytes) {
         findings.push(Finding::new(FindingCode::FilePartialSector).at_byte(len));
     }
     if sector_bytes > HEADER_BYTES as u64 {
-        let rest =
-            reader.head.get(HEADER_BYTES..reader.head.len().min(geometry.sector_bytes() as usize));
-        if rest.is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
+        let mut rest = vec![0; geometry.sector_bytes() as usize - HEADER_BYTES];
+        reader.read(&mut rest, HEADER_BYTES as u64, "reading the header")?;
+        if rest.iter().any(|&byte| byte != 0) {
             findings.push(Finding::new(FindingCode::HeaderPadding).at_byte(HEADER_BYTES as u64));
         }
     }
 
-    let places = read_difat(&reader, geometry, &header, file_sectors, &mut findings)?;
-    let fat = read_fat(&reader, geometry, &places.fat, file_sectors, &mut findings)?;
+    let places = read_difat(reader, geometry, &header, file_sectors, &mut findings)?;
+    let fat = read_fat(reader, geometry, &places.fat, file_sectors, &mut findings)?;
     check_marks(&fat, &places, file_sectors, &mut findings);
 
     let limit = file_sectors.min(u32::try_from(fat.cells().len()).unwrap_or(u32::MAX));
@@ -139,12 +176,12 @@ pub(crate) fn load<S: Storage>(storage: &S) -> Result<State, Error> {
         header.dir_sectors_count,
         expected,
     );
-    let bytes = reader.read_runs(geometry, dir_chain.runs(), "reading the directory")?;
+    let bytes = reader.read_chain(geometry, &dir_chain, "reading the directory")?;
     let dir = Directory::decode(&bytes, geometry, &mut findings)?;
     drop(bytes);
 
     let (mini_fat_chain, mini_fat) =
-        read_mini_fat(&reader, geometry, &header, &dir, &walk, &mut findings)?;
+        read_mini_fat(reader, geometry, &header, &dir, &walk, &mut findings)?;
     let mini_stream = find_mini_stream(geometry, &dir, &walk, &mut findings);
 
     Ok(State::loaded(crate::state::Loaded {
@@ -186,9 +223,11 @@ fn read_mini_fat<S: Storage>(
     if let Some(fault) = broken {
         findings.push(at_fault(Finding::new(FindingCode::MiniFatChain), &fault));
     }
-    let bytes = reader.read_runs(geometry, chain.runs(), "reading the MiniFAT")?;
-    let mut cells = Vec::with_capacity(bytes.len() / 4);
-    decode_cells(&bytes, &mut cells);
+    let count = chain.sector_count().get() as usize * geometry.cells_per_sector() as usize;
+    let mut cells = Vec::with_capacity(count);
+    for run in chain.runs() {
+        reader.read_cells(geometry, run, &mut cells, "reading the MiniFAT")?;
+    }
     let (found, expected) = (header.mini_fat_sectors_count, chain.sector_count().get());
     count_finding(findings, FindingCode::HeaderMiniFatSectors, 0x40, found, expected);
     Ok((chain, Table::new(cells, geometry.cells_per_sector())))
@@ -292,6 +331,7 @@ fn read_difat<S: Storage>(
     fat.extend(&header.difat, header.fat_sectors_count, findings);
 
     let mut difat: Vec<SectorId> = Vec::new();
+    let mut cells = Vec::new();
     let mut seen = SectorSet::new(SectorCount::new(file_sectors));
     let mut next = header.first_difat_sector;
     // The header's count has done its part once that many sectors are read:
@@ -310,9 +350,8 @@ fn read_difat<S: Storage>(
         }
         seen.insert_run(run);
         difat.push(run.start());
-        let bytes = reader.read_runs(geometry, [run].into_iter(), "reading the DIFAT")?;
-        let mut cells = Vec::with_capacity(bytes.len() / 4);
-        decode_cells(&bytes, &mut cells);
+        cells.clear();
+        reader.read_cells(geometry, run, &mut cells, "reading the DIFAT")?;
         next = cells.pop().expect("a DIFAT sector has cells");
         fat.extend(&cells, header.fat_sectors_count, findings);
     }
@@ -423,8 +462,7 @@ fn read_fat<S: Storage>(
             .take_while(|(place, want)| place.is_some_and(|place| place.get() == *want))
             .count();
         let run = Run::new(*first, SectorCount::new(u32::try_from(count).expect("few")));
-        let bytes = reader.read_runs(geometry, [run].into_iter(), "reading the FAT")?;
-        decode_cells(&bytes, &mut cells);
+        reader.read_cells(geometry, run, &mut cells, "reading the FAT")?;
         rest = &rest[count..];
     }
     let table = Table::new(cells, geometry.cells_per_sector());

@@ -8,6 +8,7 @@ use crate::compound_file::CompoundFile;
 use crate::error::{Doing, Error};
 use crate::finding::Severity;
 use crate::load::load;
+use crate::read_cache::ReadCache;
 use crate::state::State;
 use crate::storage::Storage;
 use crate::version::Version;
@@ -81,6 +82,7 @@ impl OpenOptions {
     ///
     /// As [`OpenOptions::open`].
     pub fn open_storage<S: Storage>(&self, storage: S) -> Result<CompoundFile<S>, Error> {
+        let storage = ReadCache::new(storage);
         let state = load(&storage)?;
         if self.strictness == Strictness::Strict {
             let mut findings = check::verify(&state);
@@ -151,7 +153,8 @@ impl CreateOptions {
         if storage.len().doing("asking for the length of the storage", 0)? > 0 {
             storage.set_len(0).doing("emptying the storage", 0)?;
         }
-        let file = CompoundFile::with_state(storage, State::new(self.version), true)?;
+        let file =
+            CompoundFile::with_state(ReadCache::new(storage), State::new(self.version), true)?;
         file.flush()?;
         Ok(file)
     }

@@ -8,6 +8,7 @@ use alloc_core::{Chain, SectorId};
 
 use crate::error::{Doing, Error};
 use crate::node::Place;
+use crate::read_cache::ReadCache;
 use crate::state::State;
 use crate::storage::Storage;
 use crate::version::Geometry;
@@ -19,7 +20,7 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// See the module.
 pub(crate) struct Shared<S: Storage> {
     /// Taken out only when the file is closed.
-    storage: Option<S>,
+    storage: Option<ReadCache<S>>,
     pub(crate) pending: WriteBehind,
     state: RwLock<State>,
     mini_stream: Arc<RwLock<Chain>>,
@@ -30,7 +31,7 @@ pub(crate) struct Shared<S: Storage> {
 }
 
 impl<S: Storage> Shared<S> {
-    pub(crate) fn new(storage: S, state: State, writable: bool, len: u64) -> Self {
+    pub(crate) fn new(storage: ReadCache<S>, state: State, writable: bool, len: u64) -> Self {
         Self {
             storage: Some(storage),
             pending: WriteBehind::new(),
@@ -42,7 +43,7 @@ impl<S: Storage> Shared<S> {
         }
     }
 
-    pub(crate) fn storage(&self) -> &S {
+    pub(crate) fn storage(&self) -> &ReadCache<S> {
         self.storage.as_ref().expect("the storage is there until the file is closed")
     }
 
@@ -108,7 +109,8 @@ impl<S: Storage> Shared<S> {
 
     /// Hands the storage out. The caller has flushed.
     pub(crate) fn into_storage(mut self) -> S {
-        self.storage.take().expect("the storage is there until the file is closed")
+        let storage = self.storage.take();
+        storage.expect("the storage is there until the file is closed").into_inner()
     }
 
     pub(crate) fn physical_end(&self) -> u64 {
@@ -166,8 +168,12 @@ impl<S: Storage> Shared<S> {
         while at < end {
             let (from, len) = self.piece(place, chain, at, end);
             let (now, later) = buf.split_at_mut(usize::try_from(len).expect("at most the buffer"));
-            let count =
-                self.pending.read(self.storage(), now, from).doing("reading stream data", from)?;
+            let read = match place {
+                // A stream of its own sectors reads ahead where its handle does.
+                Place::Regular => self.pending.read(self.storage(), now, from),
+                Place::Mini => self.pending.read(&self.storage().ahead(), now, from),
+            };
+            let count = read.doing("reading stream data", from)?;
             now[count..].fill(0);
             buf = later;
             at += len;

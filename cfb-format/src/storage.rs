@@ -91,6 +91,27 @@ pub trait Storage: Send + Sync {
         None
     }
 
+    /// Calls `look` once with all bytes if they lie in memory; nothing changes
+    /// them meanwhile. `look` must not use the storage.
+    ///
+    /// What lies on a disk never calls it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use cfb_format::{MemStorage, Storage};
+    ///
+    /// let storage = MemStorage::from(b"compound".to_vec());
+    /// let mut len = 0;
+    /// storage.with_bytes(&mut |bytes| len = bytes.len());
+    /// assert_eq!(len, 8);
+    /// ```
+    fn with_bytes(&self, look: &mut dyn FnMut(&[u8])) {
+        if let Some(bytes) = self.as_slice() {
+            look(bytes);
+        }
+    }
+
     /// True if a small write costs no more than its bytes, so that gathering
     /// writes gains nothing.
     fn is_memory(&self) -> bool {
@@ -250,6 +271,9 @@ macro_rules! forward {
             }
             fn as_slice(&self) -> Option<&[u8]> {
                 Storage::as_slice(&**self)
+            }
+            fn with_bytes(&self, look: &mut dyn FnMut(&[u8])) {
+                (**self).with_bytes(look);
             }
             fn is_memory(&self) -> bool {
                 (**self).is_memory()

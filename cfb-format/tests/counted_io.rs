@@ -212,7 +212,54 @@ fn a_random_read_of_4_kib_reads_at_most_8_kib() {
             assert!(io.read_bytes <= 8192 && io.reads <= 2, "{version:?}, read at {at}: {io:?}");
             stream.read_at(&mut buf, at / 2).expect("8 MiB are there");
             let io = storage.take();
-            assert_eq!((io.reads, io.read_bytes), (1, 4096), "{version:?}, read_at {at}");
+            // What was read when the file was opened is still there.
+            let exact = if at < 128 << 10 { (0, 0) } else { (1, 4096) };
+            assert_eq!((io.reads, io.read_bytes), exact, "{version:?}, read_at {at}");
+        }
+    }
+}
+
+/// Version, length of each stream, read calls, bytes read: after open, which has read the first 128 KiB.
+const READING_SMALL: [(Version, usize, u64, u64); 6] = [
+    (Version::V3, 64, 0, 0),
+    (Version::V3, 1024, 17, 922_112),
+    (Version::V3, 4000, 63, 4_048_064),
+    (Version::V4, 64, 0, 0),
+    (Version::V4, 1024, 17, 913_408),
+    (Version::V4, 4000, 63, 4_052_096),
+];
+
+#[test]
+fn reading_a_thousand_small_streams_takes_a_call_for_64_kib() {
+    for (version, len, reads, read_bytes) in READING_SMALL {
+        let (file, storage) = file_of(version, 1000, len);
+        drop(file);
+        let file =
+            OpenOptions::new().open_storage(storage.clone()).expect("what was written opens");
+        storage.take();
+        for i in 0..1000_u32 {
+            let bytes = file.read_stream(format!("stream {i}").as_str()).expect("it is there");
+            assert_eq!(bytes, vec![i as u8; len]);
+        }
+        let io = storage.take();
+        let expected = Io { reads, read_bytes, writes: 0, written_bytes: 0 };
+        assert_eq!(io, expected, "{version:?}, {len} bytes each");
+        assert!(io.read_bytes <= (1000 * len as u64) * 21 / 20 + 4096, "{version:?}: {io:?}");
+    }
+}
+
+#[test]
+fn jumping_among_small_streams_reads_a_block_each() {
+    for version in VERSIONS {
+        let (file, storage) = file_of(version, 1000, 2000);
+        drop(file);
+        let file =
+            OpenOptions::new().open_storage(storage.clone()).expect("what was written opens");
+        storage.take();
+        for i in [900, 200, 500, 990, 300] {
+            file.read_stream(format!("stream {i}").as_str()).expect("it is there");
+            let io = storage.take();
+            assert!(io.reads == 1 && [4096, 8192].contains(&io.read_bytes), "{version:?}: {io:?}");
         }
     }
 }

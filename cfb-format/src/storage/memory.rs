@@ -111,6 +111,10 @@ impl Storage for MemStorage {
         Ok(())
     }
 
+    fn with_bytes(&self, look: &mut dyn FnMut(&[u8])) {
+        look(&self.read());
+    }
+
     fn is_memory(&self) -> bool {
         true
     }
