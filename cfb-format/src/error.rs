@@ -26,6 +26,12 @@ pub enum Error {
     /// The bytes break a rule of the format so that the call cannot go on.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
+    /// [`repair`](crate::repair()) found nothing that looks like a compound file.
+    #[error("nothing in {len_bytes} bytes looks like a part of a compound file")]
+    NoCompoundFile {
+        /// Length of the storage.
+        len_bytes: u64,
+    },
     /// A strict open met a broken rule.
     #[error("not a strictly valid compound file: {first} ({count} such in all)")]
     NotStrict {
@@ -201,7 +207,9 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Io { source, .. } => source.kind(),
-            Error::Corrupt(_) | Error::NotStrict { .. } => io::ErrorKind::InvalidData,
+            Error::Corrupt(_) | Error::NotStrict { .. } | Error::NoCompoundFile { .. } => {
+                io::ErrorKind::InvalidData
+            }
             Error::NotFound { .. } | Error::Stale => io::ErrorKind::NotFound,
             Error::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
             Error::NotAStream { .. } => io::ErrorKind::IsADirectory,

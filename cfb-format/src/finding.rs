@@ -50,6 +50,7 @@ macro_rules! finding_codes {
 }
 
 finding_codes! {
+    HeaderSignature = "header.signature", Error, "2.2", "the file does not start with the signature";
     HeaderClsid = "header.clsid", Warning, "2.2", "the header's CLSID is not zero";
     HeaderMinorVersion = "header.minor-version", Note, "2.2", "the header's minor version is not 0x3E";
     HeaderMajorVersion = "header.major-version", Error, "2.2", "the header's major version is neither 3 nor 4";

@@ -1,0 +1,598 @@
+//! Chains out of a table that may be damaged: which units (sectors, or mini
+//! sectors) belong to which stream, and how sure that is.
+//!
+//! Streams are served in order of their evidence. First those whose chain has
+//! exactly the length that the entry promises and ends with the mark for it:
+//! they are certain, and whatever else enters their units is wrong there. Then
+//! those whose links contradict nobody. What is left has lost a link; it goes
+//! on with the piece of a chain that has exactly the missing length, or with
+//! the unit behind, and is marked as guessed from there on.
+//!
+//! Every step either claims a unit for good or is counted against a bound in
+//! proportion to the table.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::ranges;
+use crate::layout::END_OF_CHAIN;
+
+/// A cell that is not known. The format keeps this number for future use.
+pub(super) const UNKNOWN: u32 = 0xFFFF_FFFB;
+/// Start of a run that is nowhere.
+pub(super) const GAP: u32 = u32::MAX;
+
+const NOBODY: u32 = u32::MAX;
+/// Units of the tables and the directory.
+const METADATA: u32 = u32::MAX - 1;
+
+/// What a stream's entry says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want {
+    pub(super) start: u32,
+    pub(super) units: u64,
+}
+
+/// Where a stream's units are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// First unit and count; [`GAP`] for units that are lost.
+    pub(super) runs: Vec<(u32, u64)>,
+    /// Units, counted in the stream, that were taken without a link to them.
+    pub(super) guessed: Vec<Range<u64>>,
+    /// Units, counted in the stream, that another stream lays claim to.
+    pub(super) doubtful: Vec<Range<u64>>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The chain is what the entry promises.
+    Exact,
+    Settled,
+}
+
+impl Found {
+    #[cfg(test)]
+    pub(super) fn of(runs: Vec<(u32, u64)>) -> Self {
+        Self { runs, ..Self::default() }
+    }
+
+    fn push(&mut self, unit: u32) {
+        match self.runs.last_mut() {
+            Some((start, count)) if *start != GAP && u64::from(*start) + *count == unit.into() => {
+                *count += 1;
+            }
+            _ => self.runs.push((unit, 1)),
+        }
+    }
+
+    fn gap(&mut self, units: u64) {
+        if units > 0 {
+            self.runs.push((GAP, units));
+        }
+    }
+
+    /// Where in the stream a unit is.
+    fn position(&self, unit: u32) -> Option<u64> {
+        let mut at = 0;
+        for &(start, count) in &self.runs {
+            if start != GAP && unit >= start && u64::from(unit - start) < count {
+                return Some(at + u64::from(unit - start));
+            }
+            at += count;
+        }
+        None
+    }
+
+    /// The runs from unit `from` of the stream on.
+    fn tail(&self, mut from: u64) -> Vec<(u32, u64)> {
+        let mut tail = Vec::new();
+        for &(start, count) in &self.runs {
+            let skip = from.min(count);
+            from -= skip;
+            if skip < count {
+                let at = u32::try_from(skip).expect("a unit of the run");
+                let start = if start == GAP { GAP } else { start + at };
+                tail.push((start, count - skip));
+            }
+        }
+        tail
+    }
+}
+
+/// A table of links and who has which unit.
+pub(super) struct Links {
+    cells: Vec<u32>,
+    owner: Vec<u32>,
+    /// Units whose bytes are in the file at all.
+    present: u32,
+    wants: Vec<Want>,
+    found: Vec<Found>,
+    /// Steps that may still come to nothing.
+    wasted_left: u64,
+    /// Units that may still be given to a second stream.
+    shared_left: u64,
+    /// Links to each unit from units that nobody has, and starts at it.
+    into: Vec<u8>,
+    starts: Vec<u8>,
+    /// Pieces of chains without a start: first unit to length.
+    pieces: HashMap<u32, u64>,
+    /// For each unit, the first from it on that is taken or begins a stream.
+    blocked: Vec<u32>,
+    /// The first units of the pieces of one length, ascending.
+    by_length: HashMap<u64, Vec<u32>>,
+}
+
+impl Links {
+    pub(super) fn new(cells: Vec<u32>, present: u32) -> Self {
+        let units = cells.len();
+        Self {
+            owner: vec![NOBODY; units],
+            present,
+            wants: Vec::new(),
+            found: Vec::new(),
+            wasted_left: 8 * units as u64 + 1024,
+            shared_left: units as u64,
+            into: Vec::new(),
+            starts: Vec::new(),
+            blocked: Vec::new(),
+            pieces: HashMap::new(),
+            by_length: HashMap::new(),
+            cells,
+        }
+    }
+
+    pub(super) fn cell(&self, unit: u32) -> Option<u32> {
+        self.cells.get(unit as usize).copied()
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.cells.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_free(&self, unit: u32) -> bool {
+        self.owner.get(unit as usize) == Some(&NOBODY)
+    }
+
+    /// Takes a unit for a table or the directory; false if it is taken.
+    pub(super) fn take_metadata(&mut self, unit: u32) -> bool {
+        let free = self.is_free(unit);
+        if free {
+            self.owner[unit as usize] = METADATA;
+        }
+        free
+    }
+
+    /// Undoes [`take_metadata`](Self::take_metadata).
+    pub(super) fn give_back(&mut self, units: &[u32]) {
+        for &unit in units {
+            self.owner[unit as usize] = NOBODY;
+        }
+    }
+
+    /// For each unit, whether some cell leads to it.
+    pub(super) fn linked_to(&self) -> Vec<bool> {
+        let mut linked = vec![false; self.cells.len()];
+        for &cell in &self.cells {
+            if let Some(linked) = linked.get_mut(cell as usize) {
+                *linked = true;
+            }
+        }
+        linked
+    }
+
+    pub(super) fn found(&self, id: usize) -> &Found {
+        &self.found[id]
+    }
+
+    pub(super) fn is_exact(&self, id: usize) -> bool {
+        self.found[id].state == State::Exact
+    }
+
+    pub(super) fn units_wanted(&self, id: usize) -> u64 {
+        self.wants[id].units
+    }
+
+    /// Units of the chain from `start` to its end, if it has one and nobody has any of it.
+    pub(super) fn chain_len(&self, start: u32) -> Option<u64> {
+        let (mut at, mut count) = (start, 0);
+        while at != END_OF_CHAIN {
+            if !self.is_free(at) || count > self.cells.len() as u64 {
+                return None;
+            }
+            count += 1;
+            at = self.cells[at as usize];
+        }
+        (count > 0).then_some(count)
+    }
+
+    /// Adds a stream to be served, and serves it if its chain is exactly what
+    /// is promised. A stream that ends in the units of an exact one before it
+    /// gets them too if `share`: one of the two is wrong there.
+    pub(super) fn add(&mut self, want: Want, share: bool) -> usize {
+        let id = self.wants.len();
+        self.wants.push(want);
+        self.found.push(Found::default());
+        if want.units == 0 {
+            self.found[id].state = State::Exact;
+        } else {
+            self.try_exact(id, share);
+        }
+        id
+    }
+
+    fn try_exact(&mut self, id: usize, share: bool) {
+        let want = self.wants[id];
+        if want.units > self.cells.len() as u64 || self.wasted_left == 0 {
+            return;
+        }
+        let stamp = stamp(id);
+        let mut found = Found::default();
+        let (mut at, mut count) = (want.start, 0_u64);
+        let mut met = None;
+        while let Some(&owner) = self.owner.get(at as usize) {
+            if owner != NOBODY {
+                met = Some(owner);
+                break;
+            }
+            self.owner[at as usize] = stamp;
+            found.push(at);
+            count += 1;
+            let next = self.cells[at as usize];
+            if count == want.units {
+                if next == END_OF_CHAIN {
+                    found.state = State::Exact;
+                    self.found[id] = found;
+                    return;
+                }
+                break;
+            }
+            at = next;
+        }
+        if let Some(owner) = met.filter(|&owner| share && owner != stamp && owner != METADATA)
+            && self.share_end(id, owner as usize, at, count, &mut found)
+        {
+            self.found[id] = found;
+            return;
+        }
+        self.unclaim(&found);
+        self.wasted_left = self.wasted_left.saturating_sub(count + 1);
+    }
+
+    /// Gives a stream the end of another's chain, if that makes it as long as promised.
+    fn share_end(
+        &mut self,
+        id: usize,
+        other: usize,
+        at: u32,
+        count: u64,
+        found: &mut Found,
+    ) -> bool {
+        let theirs = &self.found[other];
+        self.wasted_left = self.wasted_left.saturating_sub(theirs.runs.len() as u64);
+        let Some(from) = theirs.position(at) else { return false };
+        let rest = self.wants[other].units - from;
+        // A link to where another stream starts is wrong, and the start is right.
+        let linked_to_start = from == 0 && count > 0;
+        if linked_to_start || count + rest != self.wants[id].units || rest > self.shared_left {
+            return false;
+        }
+        self.shared_left -= rest;
+        for run in theirs.tail(from) {
+            found.runs.push(run);
+        }
+        ranges::add(&mut found.doubtful, count..count + rest);
+        ranges::add(&mut self.found[other].doubtful, from..from + rest);
+        found.state = State::Exact;
+        true
+    }
+
+    fn unclaim(&mut self, found: &Found) {
+        for &(start, count) in &found.runs {
+            let start = start as usize;
+            let count = usize::try_from(count).expect("units of the table");
+            self.owner[start..start + count].fill(NOBODY);
+        }
+    }
+
+    /// Serves every stream that is still open, by guesses in the end.
+    ///
+    /// `may_guess` says for which streams a guess is better than nothing.
+    pub(super) fn settle(&mut self, may_guess: impl Fn(usize) -> bool) {
+        let mut open: Vec<usize> =
+            (0..self.found.len()).filter(|&id| self.found[id].state == State::Open).collect();
+        self.count_links(&open);
+        open.retain(|&id| !self.follow(id));
+        self.find_pieces();
+        self.find_blocked();
+        // By where they start: each ends where the next begins at the latest.
+        open.sort_by_key(|&id| (self.wants[id].start, id));
+        let (with_start, without): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|&id| self.is_free(self.wants[id].start));
+        for id in with_start {
+            self.guess(id, may_guess(id));
+        }
+        for id in without {
+            self.guess(id, may_guess(id));
+        }
+    }
+
+    /// Counts, for each unit, the links and starts that lead to it.
+    fn count_links(&mut self, open: &[usize]) {
+        self.into = vec![0; self.cells.len()];
+        self.starts = vec![0; self.cells.len()];
+        for (&cell, &owner) in self.cells.iter().zip(&self.owner) {
+            if owner == NOBODY
+                && let Some(count) = self.into.get_mut(cell as usize)
+            {
+                *count = count.saturating_add(1);
+            }
+        }
+        for &id in open {
+            if let Some(count) = self.starts.get_mut(self.wants[id].start as usize) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+
+    /// The unit that a unit's cell leads to, if nothing contradicts.
+    fn next_unit(&self, unit: u32) -> Option<u32> {
+        let next = self.cell(unit)?;
+        let alone =
+            self.is_free(next) && self.into[next as usize] == 1 && self.starts[next as usize] == 0;
+        alone.then_some(next)
+    }
+
+    /// Serves a stream whose links contradict nobody as far as it needs them.
+    fn follow(&mut self, id: usize) -> bool {
+        let want = self.wants[id];
+        if !self.is_free(want.start)
+            || self.starts[want.start as usize] != 1
+            || self.into[want.start as usize] != 0
+        {
+            return false;
+        }
+        let mut found = Found::default();
+        let mut at = want.start;
+        let mut count = 0;
+        loop {
+            self.owner[at as usize] = stamp(id);
+            found.push(at);
+            count += 1;
+            if count == want.units {
+                break;
+            }
+            let Some(next) = self.next_unit(at) else {
+                self.unclaim(&found);
+                return false;
+            };
+            at = next;
+        }
+        // The rest of the chain is the stream's too.
+        while let Some(next) = self.next_unit(at) {
+            self.owner[next as usize] = stamp(id);
+            at = next;
+        }
+        found.state = State::Exact;
+        self.found[id] = found;
+        true
+    }
+
+    /// Finds the pieces of chains that have an end and lack a beginning.
+    fn find_pieces(&mut self) {
+        self.pieces.clear();
+        self.by_length.clear();
+        for first in 0..self.len() {
+            if !self.is_head(first) {
+                continue;
+            }
+            let (mut at, mut count) = (first, 1);
+            while let Some(next) = self.next_unit(at) {
+                at = next;
+                count += 1;
+            }
+            if self.cells[at as usize] == END_OF_CHAIN {
+                self.pieces.insert(first, count);
+                self.by_length.entry(count).or_default().push(first);
+            }
+        }
+    }
+
+    fn find_blocked(&mut self) {
+        self.blocked = vec![0; self.cells.len()];
+        let mut next = self.present.min(self.len());
+        for unit in (0..self.len()).rev() {
+            let taken = self.owner[unit as usize] < METADATA;
+            if unit >= self.present {
+                self.blocked[unit as usize] = unit;
+                continue;
+            }
+            if taken || self.starts[unit as usize] > 0 {
+                next = unit;
+            }
+            self.blocked[unit as usize] = next;
+        }
+    }
+
+    fn is_head(&self, unit: u32) -> bool {
+        let cell = self.cells[unit as usize];
+        let in_chain = cell == END_OF_CHAIN || cell < self.len();
+        in_chain
+            && self.is_free(unit)
+            && self.into[unit as usize] == 0
+            && self.starts[unit as usize] == 0
+    }
+
+    /// First unit and length of every whole chain that nobody has.
+    pub(super) fn unowned_chains(&mut self) -> Vec<(u32, u64)> {
+        self.count_links(&[]);
+        self.find_pieces();
+        let mut pieces: Vec<_> =
+            self.pieces.iter().map(|(&first, &count)| (first, count)).collect();
+        pieces.sort_unstable();
+        pieces
+    }
+
+    /// The units of a chain of [`unowned_chains`](Self::unowned_chains).
+    pub(super) fn chain_found(&self, first: u32, units: u64) -> Found {
+        let mut found = Found::default();
+        let mut at = first;
+        for _ in 0..units {
+            found.push(at);
+            at = self.cells[at as usize];
+        }
+        found
+    }
+
+    /// Serves a stream that has lost a link, as far as the rest can be guessed.
+    fn guess(&mut self, id: usize, may_guess: bool) {
+        let want = self.wants[id];
+        let mut found = Found { state: State::Settled, ..Found::default() };
+        let mut guessed_from = None;
+        let mut at = want.start;
+        if !self.is_free(at) {
+            let start = if may_guess { self.only_piece(want.units) } else { None };
+            let Some(start) = start else {
+                if may_guess {
+                    self.share_start(id);
+                } else {
+                    found.gap(want.units);
+                    self.found[id] = found;
+                }
+                return;
+            };
+            guessed_from = Some(0);
+            at = start;
+        }
+        let mut count = 0;
+        while count < want.units {
+            self.owner[at as usize] = stamp(id);
+            found.push(at);
+            count += 1;
+            if count == want.units {
+                break;
+            }
+            if let Some(next) = self.next_unit(at) {
+                at = next;
+                continue;
+            }
+            if self.cells[at as usize] == END_OF_CHAIN {
+                break;
+            }
+            let next = if may_guess { self.guess_next(at, want.units - count) } else { None };
+            if let Some(next) = next {
+                guessed_from = guessed_from.or(Some(count));
+                at = next;
+                continue;
+            }
+            count = self.share_rest(id, at, count, want.units, &mut found);
+            break;
+        }
+        found.gap(want.units - count);
+        if let Some(from) = guessed_from {
+            ranges::add(&mut found.guessed, from..count);
+        }
+        self.found[id] = found;
+    }
+
+    /// The one piece of this length, where there is only one.
+    fn only_piece(&self, units: u64) -> Option<u32> {
+        let mut free = self.by_length.get(&units)?.iter().filter(|&&first| self.is_free(first));
+        match (free.next(), free.next()) {
+            (Some(&first), None) => Some(first),
+            _ => None,
+        }
+    }
+
+    /// What may come after a unit whose link is lost, with `rest` units to go.
+    fn guess_next(&self, at: u32, rest: u64) -> Option<u32> {
+        // A link that looks sound and is contradicted by others is followed as doubtful.
+        let cell = self.cells[at as usize];
+        if self.cell(cell).is_some() && !self.looks_damaged(at) {
+            return None;
+        }
+        let mut behind = at + 1;
+        while self.owner.get(behind as usize) == Some(&METADATA) {
+            behind += 1;
+        }
+        let can_be_next = behind < self.present
+            && self.is_free(behind)
+            && self.starts[behind as usize] == 0
+            && (self.into[behind as usize] == 0 || cell == behind)
+            && (self.cells[behind as usize] != END_OF_CHAIN || rest == 1);
+        let behind = can_be_next.then_some(behind);
+        // A piece of another length lies there, or another stream begins too soon.
+        let speaks_against = behind.is_none_or(|behind| match self.pieces.get(&behind) {
+            Some(&len) => len != rest,
+            None => u64::from(self.blocked[behind as usize] - behind) < rest,
+        });
+        let elsewhere = if speaks_against { self.only_piece(rest) } else { None };
+        elsewhere.or(behind)
+    }
+
+    /// Whether a cell that is a possible link has the marks of overwriting:
+    /// zeros, or neighbours that are the same or impossible.
+    fn looks_damaged(&self, at: u32) -> bool {
+        let cell = self.cells[at as usize];
+        let beside = |unit: Option<u32>| {
+            let cell_beside = unit.and_then(|unit| self.cell(unit));
+            cell_beside.is_some_and(|beside| beside == UNKNOWN || beside == cell)
+        };
+        cell == 0 || beside(at.checked_sub(1)) || beside(at.checked_add(1))
+    }
+
+    /// Follows links into units that another stream has; gives how many units
+    /// the stream then has.
+    fn share_rest(&mut self, id: usize, from: u32, had: u64, units: u64, found: &mut Found) -> u64 {
+        let mut count = had;
+        let mut at = from;
+        while count < units && self.shared_left > 0 {
+            let Some(next) = self.cell(at).filter(|&next| self.cell(next).is_some()) else { break };
+            let owner = self.owner[next as usize];
+            if owner == METADATA || owner == stamp(id) {
+                break;
+            }
+            self.shared_left -= 1;
+            if owner == NOBODY {
+                self.owner[next as usize] = stamp(id);
+            }
+            found.push(next);
+            count += 1;
+            at = next;
+        }
+        ranges::add(&mut found.doubtful, had..count);
+        count
+    }
+
+    /// Serves a stream that starts in units that another stream has.
+    fn share_start(&mut self, id: usize) {
+        let Want { start, units } = self.wants[id];
+        let mut found = Found { state: State::Settled, ..Found::default() };
+        let owner = self.owner.get(start as usize).copied().unwrap_or(METADATA);
+        let mut count = 0;
+        if owner != METADATA && self.shared_left > 0 && self.wasted_left > 0 {
+            let theirs_count = self.found.get(owner as usize).map_or(0, |theirs| theirs.runs.len());
+            self.wasted_left = self.wasted_left.saturating_sub(theirs_count as u64);
+            self.shared_left -= 1;
+            found.push(start);
+            count = self.share_rest(id, start, 1, units, &mut found);
+            ranges::add(&mut found.doubtful, 0..count);
+            if let Some(theirs) = self.found.get(owner as usize)
+                && let Some(from) = theirs.position(start)
+                && theirs.state != State::Exact
+            {
+                let end = self.wants[owner as usize].units.min(from + count);
+                ranges::add(&mut self.found[owner as usize].doubtful, from..end);
+            }
+        }
+        found.gap(units - count);
+        self.found[id] = found;
+    }
+}
+
+fn stamp(id: usize) -> u32 {
+    u32::try_from(id).ok().filter(|&id| id < METADATA).expect("fewer streams than numbers")
+}

@@ -1,0 +1,485 @@
+//! One reading of the damaged file: a sector size, the tables and the
+//! directory as far as they are found, and where every stream's bytes are.
+
+use std::collections::HashSet;
+
+use super::body::Body;
+use super::entries::{Directory, Held, Placed, kind_of, name_of};
+use super::fat;
+use super::links::{Found, Links, UNKNOWN, Want};
+use super::ranges;
+use super::shape::TableShape;
+use super::source::Source;
+use crate::error::Error;
+use crate::finding::{Finding, FindingCode};
+use crate::header::Header;
+use crate::layout::{
+    DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, RawDirEntry, TYPE_STREAM,
+};
+use crate::storage::Storage;
+use crate::version::{Geometry, Version};
+
+/// Sectors tried as the first of the `MiniFAT` when the header's is wrong.
+const MINI_FAT_TRIES: usize = 64;
+
+/// An entry to be written into the new file.
+pub(super) struct Node {
+    /// Index of the storage that holds it, always before it; `None` for the root.
+    pub(super) parent: Option<usize>,
+    pub(super) name: Vec<u16>,
+    pub(super) is_stream: bool,
+    /// No storage of the damaged file is known to hold it.
+    pub(super) orphan: bool,
+    pub(super) raw: Option<RawDirEntry>,
+    pub(super) body: Body,
+    /// Length as the entry has it, in bytes.
+    pub(super) promised: u64,
+    /// The length itself may be wrong.
+    pub(super) is_unsure: bool,
+}
+
+/// A reading of the file, and how well it fits together.
+pub(super) struct Plan {
+    pub(super) geometry: Geometry,
+    pub(super) findings: Vec<Finding>,
+    pub(super) root: Option<RawDirEntry>,
+    pub(super) nodes: Vec<Node>,
+    /// Streams whose chain is what their entry says, and all streams with content.
+    pub(super) exact: u64,
+    pub(super) streams: u64,
+    /// FAT sectors that mark themselves.
+    pub(super) marked_count: u32,
+    pub(super) dir_sectors_count: u32,
+}
+
+/// Streams being put together.
+struct Work<'a, S: ?Sized> {
+    source: &'a Source<'a, S>,
+    links: Links,
+    directory: Directory,
+    placed: Vec<Placed>,
+    findings: Vec<Finding>,
+}
+
+impl Plan {
+    /// Reads the file as `source` has its sectors.
+    pub(super) fn of<S: Storage + ?Sized>(
+        source: &Source<'_, S>,
+        header: &Header,
+        mut findings: Vec<Finding>,
+    ) -> Result<Self, Error> {
+        let geometry = source.geometry;
+        let fat = fat::find(source, header, &mut findings)?;
+        let marked_count = fat.marked_count;
+        let mut links = Links::new(fat.cells, source.sectors);
+        for &sector in &fat.own {
+            links.take_metadata(sector);
+        }
+        for sector in 0..links.len() {
+            if matches!(links.cell(sector), Some(FAT_SECTOR | DIFAT_SECTOR)) {
+                links.take_metadata(sector);
+            }
+        }
+        let first = header.first_dir_sector;
+        let mut directory = Directory::find(source, &mut links, first, &mut findings)?;
+        let mut tree_findings = Vec::new();
+        let placed = directory.tree(&mut tree_findings);
+        let mut work = Work { source, links, directory, placed, findings };
+
+        let named = work.named_mini_fat(header)?;
+        if let Some(sectors) = &named {
+            for &sector in sectors {
+                work.links.take_metadata(sector);
+            }
+        }
+        let mini_stream = work.add_mini_stream();
+        let mut wants = vec![None; work.directory.slots.len()];
+        work.add_streams(&mut wants, false);
+        if work.directory.damaged {
+            let before = work.directory.slots.len();
+            work.directory.collect(source, &mut work.links)?;
+            if work.directory.slots.len() > before {
+                tree_findings.clear();
+                work.placed = work.directory.tree(&mut tree_findings);
+                wants.resize(work.directory.slots.len(), None);
+                work.add_streams(&mut wants, false);
+            }
+        }
+        work.findings.append(&mut tree_findings);
+        work.add_streams(&mut wants, true);
+        let dir_sectors_count = u32::try_from(work.directory.sectors.len()).unwrap_or(u32::MAX);
+
+        let orphans = work.streams(false, true);
+        let orphans = orphans.iter().filter_map(|row| wants[row.0 as usize]).collect();
+        let mut minis = work.read_minis(header, named, mini_stream, &orphans)?;
+        let root = work.directory.root().cloned();
+        let mut plan = Self {
+            geometry,
+            findings: Vec::new(),
+            root,
+            nodes: Vec::new(),
+            exact: 0,
+            streams: 0,
+            marked_count,
+            dir_sectors_count,
+        };
+        work.add_entries(&mut plan, &wants, &minis);
+        work.add_nameless(&mut plan, &mut minis)?;
+        plan.findings = work.findings;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    /// How much speaks for this reading; the greater the better.
+    pub(super) fn evidence(&self) -> impl Ord + use<> {
+        (self.exact, self.root.is_some(), self.marked_count, self.dir_sectors_count > 0)
+    }
+}
+
+/// The mini stream and the chains in it.
+struct Minis {
+    links: Links,
+    body: Body,
+    /// For each slot, the number of its stream.
+    wants: Vec<Option<usize>>,
+}
+
+impl<S: Storage + ?Sized> Work<'_, S> {
+    /// Length of the stream in a slot, in bytes.
+    fn stream_len(&self, raw: &RawDirEntry) -> u64 {
+        let len = raw.stream_len.get();
+        match self.source.geometry.version {
+            // Writers leave garbage in the high half.
+            Version::V3 => len & u64::from(u32::MAX),
+            Version::V4 => len,
+        }
+    }
+
+    /// Placed streams of one kind of home: slot, start, length, whether orphan.
+    fn streams(&self, mini: bool, orphans: bool) -> Vec<(u32, u32, u64)> {
+        let cutoff = u64::from(self.source.geometry.mini_cutoff);
+        let rows = self.placed.iter().filter_map(|placed| {
+            let raw = &self.directory.slots[placed.slot as usize];
+            let len = self.stream_len(raw);
+            let is_orphan = placed.held == Held::Nowhere;
+            let wanted =
+                kind_of(raw) == TYPE_STREAM && is_orphan == orphans && (len < cutoff) == mini;
+            wanted.then(|| (placed.slot, raw.start_sector.get(), len))
+        });
+        rows.collect()
+    }
+
+    /// Serves the streams with sectors of their own as far as their chains are sound.
+    fn add_streams(&mut self, wants: &mut [Option<usize>], orphans: bool) {
+        for (slot, start, len) in self.streams(false, orphans) {
+            // An entry that was removed: its sectors are free.
+            let stale =
+                orphans && !self.directory.damaged && self.links.cell(start) == Some(FREE_SECTOR);
+            if wants[slot as usize].is_none() && !stale {
+                let units = self.source.geometry.sectors_for(len);
+                wants[slot as usize] = Some(self.links.add(Want { start, units }, !orphans));
+            }
+        }
+    }
+
+    /// The sectors of the `MiniFAT` by the header's word, if they look like it.
+    fn named_mini_fat(&self, header: &Header) -> Result<Option<Vec<u32>>, Error> {
+        let mut sectors = self.chain(header.first_mini_fat_sector);
+        self.extend_mini_fat(&mut sectors, header.mini_fat_sectors_count as usize)?;
+        let mut seen = false;
+        for &sector in &sectors {
+            let shape = self.mini_shape(sector)?;
+            // Overwritten by zeros or ones it is still in its place.
+            if shape.bad * 4 > shape.cells || shape.marks > 0 {
+                return Ok(None);
+            }
+            seen |= shape.is_table();
+        }
+        Ok(seen.then_some(sectors))
+    }
+
+    fn mini_shape(&self, sector: u32) -> Result<TableShape, Error> {
+        let cells = self.source.cells(sector, "reading the MiniFAT")?;
+        let minis = self.source.sectors.saturating_mul(self.source.geometry.minis_per_sector());
+        Ok(TableShape::of(&cells, minis, sector))
+    }
+
+    /// The sectors that a chain leads to, as far as nobody has them.
+    fn chain(&self, first: u32) -> Vec<u32> {
+        let mut sectors = Vec::new();
+        let mut seen = HashSet::new();
+        let mut at = first;
+        while at < self.source.sectors && self.links.is_free(at) && seen.insert(at) {
+            sectors.push(at);
+            at = self.links.cell(at).unwrap_or(END_OF_CHAIN);
+        }
+        sectors
+    }
+
+    /// Serves the mini stream; by its whole chain, which may go beyond its length.
+    fn add_mini_stream(&mut self) -> Option<usize> {
+        let root = self.directory.root()?;
+        let start = root.start_sector.get();
+        let wanted = self.source.geometry.sectors_for(self.stream_len(root));
+        if wanted == 0 {
+            return None;
+        }
+        let units = self.links.chain_len(start).filter(|&units| units >= wanted).unwrap_or(wanted);
+        Some(self.links.add(Want { start, units }, true))
+    }
+
+    /// Reads the `MiniFAT` and the streams in the mini stream.
+    fn read_minis(
+        &mut self,
+        header: &Header,
+        named: Option<Vec<u32>>,
+        mini_stream: Option<usize>,
+        orphans: &HashSet<usize>,
+    ) -> Result<Minis, Error> {
+        let geometry = self.source.geometry;
+        let mini_bytes = u64::from(geometry.mini_bytes());
+        let wants_some = |work: &Self| {
+            let streams = work.streams(true, false).into_iter().chain(work.streams(true, true));
+            streams
+                .filter(|&(_, _, len)| len > 0)
+                .map(|(_, start, len)| Want { start, units: geometry.minis_for(len) })
+        };
+        let streams: Vec<Want> = wants_some(self).collect();
+
+        let mut sectors = named.unwrap_or_default();
+        if sectors.is_empty() && !streams.is_empty() {
+            sectors = self.search_mini_fat(header, &streams)?;
+            for &sector in &sectors {
+                self.links.take_metadata(sector);
+            }
+            if sectors.is_empty() {
+                self.findings.push(Finding::new(FindingCode::MiniFatChain));
+            }
+        }
+        let mut cells = Vec::new();
+        for &sector in &sectors {
+            cells.extend(self.source.cells(sector, "reading the MiniFAT")?);
+        }
+
+        // The mini stream: by the root entry, else by the length that the cells in use ask for.
+        let last_used = cells.iter().rposition(|&cell| cell != FREE_SECTOR && cell != 0);
+        let used = last_used.map_or(0, |last| last as u64 + 1);
+        let wanted = streams.iter().map(|want| u64::from(want.start) + want.units);
+        let wanted = wanted.filter(|&end| end <= cells.len() as u64).max().unwrap_or(0);
+        let mut id = mini_stream;
+        if id.is_none() && !streams.is_empty() {
+            let units = geometry.sectors_for(used.max(wanted) * mini_bytes);
+            let start = self.directory.root().map_or(UNKNOWN, |root| root.start_sector.get());
+            if units > 0 {
+                id = Some(self.links.add(Want { start, units }, false));
+            }
+        }
+        let trusted = !self.directory.damaged;
+        self.links.settle(|id| !trusted || !orphans.contains(&id));
+        let mut body = id.map_or_else(Body::default, |id| {
+            let units = self.links.units_wanted(id);
+            let len = units.saturating_mul(u64::from(geometry.sector_bytes()));
+            Body::in_sectors(self.links.found(id), len, geometry, self.source.len)
+        });
+
+        // No table is made for what a forged length promises.
+        body.cut_lost_end();
+        let minis = u32::try_from(body.len / mini_bytes).unwrap_or(u32::MAX);
+        cells.resize(cells.len().max(minis as usize), UNKNOWN);
+        let limit = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        for cell in &mut cells {
+            if *cell >= limit && *cell != FREE_SECTOR && *cell != END_OF_CHAIN {
+                *cell = UNKNOWN;
+            }
+        }
+        let mut links = Links::new(cells, minis);
+        let mut wants = vec![None; self.directory.slots.len()];
+        for orphans in [false, true] {
+            for (slot, start, len) in self.streams(true, orphans) {
+                let units = geometry.minis_for(len);
+                wants[slot as usize] = Some(links.add(Want { start, units }, !orphans));
+            }
+        }
+        let orphans: HashSet<usize> =
+            self.streams(true, true).iter().filter_map(|row| wants[row.0 as usize]).collect();
+        links.settle(|id| !trusted || !orphans.contains(&id));
+        Ok(Minis { links, body, wants })
+    }
+
+    /// Finds the `MiniFAT` by content: the table whose chains fit most small streams.
+    fn search_mini_fat(&mut self, header: &Header, streams: &[Want]) -> Result<Vec<u32>, Error> {
+        let mut firsts = vec![header.first_mini_fat_sector];
+        let linked = self.links.linked_to();
+        let tables = self.source.scan()?.tables.iter();
+        firsts.extend(
+            tables
+                .filter(|table| {
+                    let at = table.sector;
+                    let shape = table.shape;
+                    self.links.is_free(at)
+                        && self.links.cell(at) != Some(FREE_SECTOR)
+                        && !linked[at as usize]
+                        && shape.marks == 0
+                        && shape.can_be(0)
+                })
+                .map(|table| table.sector)
+                .take(MINI_FAT_TRIES),
+        );
+        let mut best = (0, Vec::new());
+        for first in firsts {
+            let mut sectors = self.chain(first);
+            self.extend_mini_fat(&mut sectors, 0)?;
+            let mut cells = Vec::new();
+            for &sector in &sectors {
+                cells.extend(self.source.cells(sector, "reading the MiniFAT")?);
+            }
+            let present = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+            let mut links = Links::new(cells, present);
+            let ids: Vec<usize> = streams.iter().map(|&want| links.add(want, false)).collect();
+            let fits = ids.into_iter().filter(|&id| links.is_exact(id)).count();
+            if fits > best.0 || best.1.is_empty() {
+                best = (fits, sectors);
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// Goes on behind a chain's last sector while the next ones are the next parts of the table.
+    ///
+    /// Up to `promised` sectors they need not speak for their part.
+    fn extend_mini_fat(&self, sectors: &mut Vec<u32>, promised: usize) -> Result<(), Error> {
+        while let Some(&last) = sectors.last() {
+            let behind = last + 1;
+            let lost = !matches!(self.links.cell(last), Some(END_OF_CHAIN));
+            if !lost || behind >= self.source.sectors || !self.links.is_free(behind) {
+                break;
+            }
+            let shape = self.mini_shape(behind)?;
+            let part = u32::try_from(sectors.len()).unwrap_or(u32::MAX);
+            let speaks = shape.is_table() && shape.votes > 0 && shape.part == part;
+            let may_be = sectors.len() < promised && shape.bad == 0 && shape.marks == 0;
+            if !speaks && !may_be {
+                break;
+            }
+            sectors.push(behind);
+        }
+        Ok(())
+    }
+
+    /// Makes the nodes of the new file that have entries in the old one.
+    fn add_entries(&self, plan: &mut Plan, wants: &[Option<usize>], minis: &Minis) {
+        let geometry = self.source.geometry;
+        let mut index = vec![None; self.directory.slots.len()];
+        plan.nodes.push(Node {
+            parent: None,
+            name: Vec::new(),
+            is_stream: false,
+            orphan: false,
+            raw: plan.root.clone(),
+            body: Body::default(),
+            promised: 0,
+            is_unsure: false,
+        });
+        if let Some(root) = index.first_mut() {
+            *root = Some(0);
+        }
+        for &Placed { slot, held } in &self.placed {
+            let raw = &self.directory.slots[slot as usize];
+            let is_stream = kind_of(raw) == TYPE_STREAM;
+            let parent = match held {
+                Held::By(storage) => index[storage as usize],
+                Held::Nowhere => None,
+            };
+            let len = if is_stream { self.stream_len(raw) } else { 0 };
+            let mut body = Body::default();
+            if is_stream {
+                if let Some(id) = wants[slot as usize] {
+                    plan.streams += u64::from(len > 0);
+                    plan.exact += u64::from(len > 0 && self.links.is_exact(id));
+                    body = Body::in_sectors(self.links.found(id), len, geometry, self.source.len);
+                } else if let Some(id) = minis.wants[slot as usize] {
+                    plan.streams += u64::from(len > 0);
+                    plan.exact += u64::from(len > 0 && minis.links.is_exact(id));
+                    let unit = u64::from(geometry.mini_bytes());
+                    body = Body::in_minis(minis.links.found(id), len, unit, &minis.body);
+                } else {
+                    body = Body::in_sectors(&Found::default(), len, geometry, self.source.len);
+                }
+            }
+            index[slot as usize] = Some(plan.nodes.len());
+            plan.nodes.push(Node {
+                parent: Some(parent.unwrap_or(0)),
+                name: name_of(raw),
+                is_stream,
+                orphan: held == Held::Nowhere,
+                raw: Some(raw.clone()),
+                body,
+                promised: len,
+                is_unsure: false,
+            });
+        }
+    }
+
+    /// Adds the chains that no entry has, if entries are lost.
+    ///
+    /// Their lengths are those of their sectors, and their names are gone.
+    fn add_nameless(&mut self, plan: &mut Plan, minis: &mut Minis) -> Result<(), Error> {
+        let lost = |node: &Node| node.is_stream && node.promised > 0 && node.body.there() == 0;
+        // An empty stream that has a start may have been overwritten there.
+        let emptied = |node: &Node| {
+            let start = node.raw.as_ref().map_or(END_OF_CHAIN, |raw| raw.start_sector.get());
+            node.is_stream && node.promised == 0 && start < END_OF_CHAIN
+        };
+        let some_emptied = plan.nodes.iter().any(emptied);
+        if !self.directory.damaged && !some_emptied && !plan.nodes.iter().any(lost) {
+            return Ok(());
+        }
+        let geometry = self.source.geometry;
+        let mut chains = self.links.unowned_chains();
+        if !chains.is_empty() {
+            // Metadata that is no longer in use is no stream.
+            let scan = self.source.scan()?;
+            let is_dir = |at: u32| scan.dirs.binary_search_by_key(&at, |dir| dir.sector).is_ok();
+            let is_table = |at: u32| {
+                let found = scan.tables.binary_search_by_key(&at, |table| table.sector);
+                found.is_ok_and(|nth| scan.tables[nth].shape.marks > 0)
+            };
+            chains.retain(|&(first, _)| !is_dir(first) && !is_table(first));
+        }
+        let mini_chains = minis.links.unowned_chains();
+        if some_emptied && !(chains.is_empty() && mini_chains.is_empty()) {
+            for node in plan.nodes.iter_mut().filter(|node| emptied(node)) {
+                node.is_unsure = true;
+            }
+        }
+        let mut add = |name: String, mut body: Body| {
+            ranges::add(&mut body.guessed, 0..body.len);
+            plan.nodes.push(Node {
+                parent: Some(0),
+                name: name.encode_utf16().collect(),
+                is_stream: true,
+                orphan: true,
+                raw: None,
+                promised: body.len,
+                body,
+                is_unsure: true,
+            });
+        };
+        for (first, units) in chains {
+            let found = self.links.chain_found(first, units);
+            let len = units * u64::from(geometry.sector_bytes());
+            add(
+                format!("Sector {first}"),
+                Body::in_sectors(&found, len, geometry, self.source.len),
+            );
+        }
+        for (first, units) in mini_chains {
+            let found = minis.links.chain_found(first, units);
+            let unit = u64::from(geometry.mini_bytes());
+            let body = Body::in_minis(&found, units * unit, unit, &minis.body);
+            add(format!("Mini sector {first}"), body);
+        }
+        Ok(())
+    }
+}

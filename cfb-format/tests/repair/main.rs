@@ -1,0 +1,15 @@
+//! Repair gives a strictly valid file whatever the damage, loses nothing of an intact file, brings back what is still in a
+//! damaged one, and never passes a guess off as certain.
+
+#![allow(clippy::cast_possible_truncation, reason = "sizes here are small by construction")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod directory;
+mod header;
+mod intact;
+mod judge;
+mod samples;
+mod tables;
+mod truncated;

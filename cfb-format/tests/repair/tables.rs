@@ -1,0 +1,93 @@
+//! FAT, DIFAT and `MiniFAT` overwritten: streams in one piece come back whole, others as far as their links are left, and
+//! what was guessed is marked.
+
+use std::ops::Range;
+
+use crate::common::raw::Owner;
+use crate::judge::{expect_none, judge, overwritten};
+use crate::samples::{Sample, plain, small, with_difat, worn};
+
+fn overwrite(
+    sample: &Sample,
+    owner: Owner,
+    lengths: &[usize],
+    expected: impl Fn(&Range<usize>, &str) -> bool,
+) -> (usize, Vec<String>) {
+    let (mut cases, mut complaints) = (0, Vec::new());
+    for sector in sample.sectors_of(owner) {
+        for len in lengths.iter().map(|&len| len.min(sample.sector_bytes())) {
+            for at in (0..sample.sector_bytes()).step_by(len) {
+                let range = sector + at..sector + (at + len).min(sample.sector_bytes());
+                for (how, damaged) in overwritten(&sample.bytes, &range) {
+                    cases += 1;
+                    let what = format!("{how} over bytes {range:?} of {owner:?}");
+                    let expected = |path: &str| expected(&range, path);
+                    complaints.extend(judge(sample, &damaged, &range, &what, expected));
+                }
+            }
+        }
+    }
+    (cases, complaints)
+}
+
+#[test]
+fn streams_in_one_piece_survive_an_overwritten_fat() {
+    for sample in [plain(3), plain(4)] {
+        let (cases, complaints) = overwrite(&sample, Owner::Fat, &[4, 20, 64, 4096], |_, _| true);
+        expect_none(&complaints, cases);
+    }
+}
+
+#[test]
+fn streams_in_one_piece_survive_an_overwritten_mini_fat() {
+    for sample in [plain(3), plain(4)] {
+        let (cases, complaints) =
+            overwrite(&sample, Owner::MiniFat, &[4, 20, 64, 4096], |_, _| true);
+        expect_none(&complaints, cases);
+    }
+}
+
+#[test]
+fn streams_in_pieces_survive_where_their_links_do_and_guesses_are_marked() {
+    for sample in [worn(cfb_format::Version::V3), worn(cfb_format::Version::V4)] {
+        let fat = sample.sectors_of(Owner::Fat);
+        let cells = sample.sector_bytes() / 4;
+        // The cells of the stream's own chain, and of the mini stream for small ones.
+        let linked = |range: &Range<usize>, path: &str| {
+            let item = sample.account.item(path);
+            let chain = if item.len < 4096 { &sample.account.mini_stream } else { &item.chain };
+            // In this file part n of the FAT need not be its nth sector: any hit counts.
+            !chain.iter().any(|&unit| {
+                fat.iter().any(|&sector| {
+                    let at = sector + unit as usize % cells * 4;
+                    at < range.end && range.start < at + 4
+                })
+            })
+        };
+        let (cases, complaints) = overwrite(&sample, Owner::Fat, &[4, 20, 128, 4096], linked);
+        expect_none(&complaints, cases);
+        let (cases, complaints) = overwrite(&sample, Owner::MiniFat, &[4, 64, 4096], |_, path| {
+            sample.account.item(path).len >= 4096
+        });
+        expect_none(&complaints, cases);
+    }
+}
+
+#[test]
+fn an_overwritten_difat_costs_nothing() {
+    let (cases, complaints) = overwrite(&with_difat(), Owner::Difat, &[60, 512], |_, _| true);
+    expect_none(&complaints, cases);
+}
+
+#[test]
+fn header_and_difat_and_fat_gone_together_leave_what_is_in_one_piece() {
+    for sample in small().into_iter().filter(|sample| sample.name.starts_with("plain")) {
+        let mut damaged = sample.bytes.clone();
+        damaged[..512].fill(0);
+        for sector in sample.sectors_of(Owner::Fat) {
+            damaged[sector..sector + sample.sector_bytes()].fill(0);
+        }
+        let complaints = judge(&sample, &damaged, &(0..0), "no header and no FAT", |_| true);
+        expect_none(&complaints, 1);
+    }
+}
