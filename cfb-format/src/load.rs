@@ -23,6 +23,11 @@ use crate::storage::Storage;
 use crate::table::{Table, decode_cells};
 use crate::version::{Geometry, Version};
 
+/// Long tables are read in pieces of this many bytes: memory has to be cleared
+/// before it is read into, and this much is then still in the processor's cache.
+const PIECE_BYTES: usize = 512 << 10;
+const PIECE_CELLS: usize = PIECE_BYTES / 4;
+
 /// What is read from.
 enum Reader<'a, S> {
     /// All bytes, and none of them copied before it is decoded.
@@ -89,13 +94,16 @@ impl<'a, S: Storage> Reader<'a, S> {
             decode_cells(bytes, cells);
             return Ok(());
         }
-        let from = cells.len();
-        cells.resize(from + count, 0);
-        let new = &mut cells[from..];
-        self.read(new.as_mut_bytes(), offset, doing)?;
-        if cfg!(target_endian = "big") {
-            for cell in new {
-                *cell = cell.swap_bytes();
+        for (piece, offset) in (0..count).step_by(PIECE_CELLS).zip((offset..).step_by(PIECE_BYTES))
+        {
+            let from = cells.len();
+            cells.resize(from + PIECE_CELLS.min(count - piece), 0);
+            let new = &mut cells[from..];
+            self.read(new.as_mut_bytes(), offset, doing)?;
+            if cfg!(target_endian = "big") {
+                for cell in new {
+                    *cell = cell.swap_bytes();
+                }
             }
         }
         Ok(())
@@ -322,17 +330,14 @@ fn read_difat<S: Storage>(
     file_sectors: u32,
     findings: &mut Vec<Finding>,
 ) -> Result<Places, Error> {
-    let mut fat = FatPlaces {
-        sectors: Vec::new(),
-        seen: SectorSet::new(SectorCount::new(file_sectors)),
-        file_sectors,
-        enough: file_sectors.div_ceil(geometry.cells_per_sector()) as usize,
-    };
+    let enough = file_sectors.div_ceil(geometry.cells_per_sector()) as usize;
+    let sectors = Vec::with_capacity(enough.min(header.fat_sectors_count as usize));
+    let mut fat = FatPlaces { sectors, seen: Seen::default(), file_sectors, enough };
     fat.extend(&header.difat, header.fat_sectors_count, findings);
 
     let mut difat: Vec<SectorId> = Vec::new();
     let mut cells = Vec::new();
-    let mut seen = SectorSet::new(SectorCount::new(file_sectors));
+    let mut seen = Seen::default();
     let mut next = header.first_difat_sector;
     // The header's count has done its part once that many sectors are read:
     // the last link of some writers is garbage.
@@ -341,17 +346,17 @@ fn read_difat<S: Storage>(
             && fat.sectors.len() >= header.fat_sectors_count as usize
     };
     while next < file_sectors {
-        let run = Run::single(SectorId::new(next));
-        if seen.contains(run.start()) || (next == 0 && complete(&fat, &difat)) {
+        let sector = SectorId::new(next);
+        if seen.contains(sector, &difat) || (next == 0 && complete(&fat, &difat)) {
             break;
         }
-        if complete(&fat, &difat) && fat.seen.contains(run.start()) {
+        if complete(&fat, &difat) && fat.has(sector) {
             break;
         }
-        seen.insert_run(run);
-        difat.push(run.start());
+        seen.insert(sector);
+        difat.push(sector);
         cells.clear();
-        reader.read_cells(geometry, run, &mut cells, "reading the DIFAT")?;
+        reader.read_cells(geometry, Run::single(sector), &mut cells, "reading the DIFAT")?;
         next = cells.pop().expect("a DIFAT sector has cells");
         fat.extend(&cells, header.fat_sectors_count, findings);
     }
@@ -387,16 +392,56 @@ fn read_difat<S: Storage>(
     Ok(Places { fat: fat.sectors, difat })
 }
 
+/// Whether a sector was met before, for sectors that are kept in a list.
+///
+/// They mostly come in ascending order: then each is a new one, and a set is
+/// made only when some other comes.
+#[derive(Default)]
+struct Seen {
+    /// Behind all of them.
+    end: u32,
+    set: Option<SectorSet>,
+}
+
+impl Seen {
+    fn contains<'a>(
+        &mut self,
+        sector: SectorId,
+        list: impl IntoIterator<Item = &'a SectorId>,
+    ) -> bool {
+        let end = self.end;
+        let set_of_list = || {
+            let mut set = SectorSet::new(SectorCount::new(end));
+            list.into_iter().for_each(|&sector| set.insert_run(Run::single(sector)));
+            set
+        };
+        sector.get() < end && self.set.get_or_insert_with(set_of_list).contains(sector)
+    }
+
+    fn insert(&mut self, sector: SectorId) {
+        let end = sector.get() + 1;
+        if let Some(set) = &mut self.set {
+            set.grow(SectorCount::new(end).max(set.total()));
+            set.insert_run(Run::single(sector));
+        }
+        self.end = self.end.max(end);
+    }
+}
+
 /// Collects the FAT's sectors from DIFAT entries.
 struct FatPlaces {
     sectors: Vec<Option<SectorId>>,
-    seen: SectorSet,
+    seen: Seen,
     file_sectors: u32,
     /// FAT sectors that cover the file.
     enough: usize,
 }
 
 impl FatPlaces {
+    fn has(&mut self, sector: SectorId) -> bool {
+        self.seen.contains(sector, self.sectors.iter().flatten())
+    }
+
     /// Takes the entries of the header or of one DIFAT sector.
     ///
     /// Entries within the header's count hold their place in the FAT even
@@ -408,10 +453,10 @@ impl FatPlaces {
             let within = self.sectors.len() < promised as usize;
             let sector = SectorId::new(entry);
             if entry < self.file_sectors
-                && !self.seen.contains(sector)
+                && !self.has(sector)
                 && (within || self.sectors.len() < self.enough)
             {
-                self.seen.insert_run(Run::single(sector));
+                self.seen.insert(sector);
                 self.sectors.push(Some(sector));
                 continue;
             }
@@ -482,23 +527,36 @@ fn read_fat<S: Storage>(
     Ok(table)
 }
 
-/// Whether the FAT marks its own sectors and the DIFAT's as such.
+/// Whether the FAT marks its own sectors and the DIFAT's as such, and no others.
 fn check_marks(fat: &Table, places: &Places, file_sectors: u32, findings: &mut Vec<Finding>) {
+    let mut right = 0;
+    let own = places.fat.iter().flatten().map(|&sector| (sector, FAT_SECTOR));
+    for (sector, mark) in own.chain(places.difat.iter().map(|&sector| (sector, DIFAT_SECTOR))) {
+        if fat.get(sector.get()) == Some(mark) {
+            right += 1;
+            continue;
+        }
+        let code = if mark == FAT_SECTOR {
+            FindingCode::FatNotMarked
+        } else {
+            FindingCode::DifatNotMarked
+        };
+        findings.push(Finding::new(code).at_sector(sector.get()));
+    }
+    // Those that are right are different sectors; if they are all that have a
+    // mark, no other has one.
+    let cells = &fat.cells()[..fat.cells().len().min(file_sectors as usize)];
+    let is_mark = |cell: u32| matches!(cell, FAT_SECTOR | DIFAT_SECTOR);
+    let marks: u32 = cells.iter().map(|&cell| u32::from(is_mark(cell))).sum();
+    if marks == right {
+        return;
+    }
     let mut own = SectorSet::new(SectorCount::new(file_sectors));
-    for sector in places.fat.iter().flatten() {
+    for sector in places.fat.iter().flatten().chain(&places.difat) {
         own.insert_run(Run::single(*sector));
-        if fat.get(sector.get()) != Some(FAT_SECTOR) {
-            findings.push(Finding::new(FindingCode::FatNotMarked).at_sector(sector.get()));
-        }
     }
-    for sector in &places.difat {
-        own.insert_run(Run::single(*sector));
-        if fat.get(sector.get()) != Some(DIFAT_SECTOR) {
-            findings.push(Finding::new(FindingCode::DifatNotMarked).at_sector(sector.get()));
-        }
-    }
-    for (sector, &cell) in (0..file_sectors).zip(fat.cells()) {
-        if matches!(cell, FAT_SECTOR | DIFAT_SECTOR) && !own.contains(SectorId::new(sector)) {
+    for (sector, &cell) in (0..file_sectors).zip(cells) {
+        if is_mark(cell) && !own.contains(SectorId::new(sector)) {
             findings.push(Finding::new(FindingCode::FatMarkedWrongly).at_sector(sector));
         }
     }
