@@ -57,6 +57,7 @@ enum Slot {
 const _: () = assert!(size_of::<Slot>() == 64);
 
 /// A name that a storage does not have yet.
+#[derive(Clone, Copy)]
 pub(crate) struct Vacancy {
     parent: u32,
     hash: u64,

@@ -42,18 +42,14 @@ impl Directory {
         let mut name_hashes = Vec::with_capacity(raws.len());
         for (slot, raw) in (0..).zip(raws) {
             let decoded = DirEntry::decode(raw, slot, geometry, &mut |f| told.push((slot, f)));
-            let slot_is = match decoded {
-                Some((entry, extra)) => {
-                    directory.keep_extra(slot, extra);
-                    name_hashes.push(directory.index.hash_name(entry.name.units()));
-                    Slot::Entry(entry)
-                }
-                None => {
-                    name_hashes.push(0);
-                    Slot::Free
-                }
+            let Some((entry, extra)) = decoded else {
+                name_hashes.push(0);
+                directory.slots.push(Slot::Free);
+                continue;
             };
-            directory.slots.push(slot_is);
+            directory.keep_extra(slot, extra);
+            name_hashes.push(directory.index.hash_name(entry.name.units()));
+            directory.slots.push(Slot::Entry(entry));
         }
         if directory.entry(ROOT).name.to_string_lossy() != "Root Entry" {
             findings.push(Finding::new(FindingCode::RootName).at_entry(ROOT));
@@ -166,12 +162,11 @@ struct FileLinks<'a> {
 
 impl LinkTable for FileLinks<'_> {
     fn links(&self, slot: u32) -> Links {
-        let (left, right) = match &self.slots[slot as usize] {
-            Slot::Entry(entry) => (entry.left, entry.right),
-            _ => {
-                let raw = &self.raws[slot as usize];
-                (raw.left.get(), raw.right.get())
-            }
+        let (left, right) = if let Slot::Entry(entry) = &self.slots[slot as usize] {
+            (entry.left, entry.right)
+        } else {
+            let raw = &self.raws[slot as usize];
+            (raw.left.get(), raw.right.get())
         };
         Links { left, right, color: Color::Black }
     }

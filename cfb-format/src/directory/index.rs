@@ -68,7 +68,7 @@ impl NameIndex {
     /// entries with one name is not.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let found = self.slots.find_entry(hash, |&other| other == slot);
-        found.map(|found| found.remove()).is_ok()
+        found.map(hash_table::OccupiedEntry::remove).is_ok()
     }
 
     /// Makes room in an empty index.
