@@ -58,8 +58,7 @@ pub(crate) fn flush<S: Storage>(shared: &Shared<S>) -> Result<(), Error> {
 
 /// One round of the steps above.
 fn save<S: Storage>(shared: &Shared<S>, state: &mut State) -> Result<(), Error> {
-    let open: Vec<_> = state.open.values().cloned().collect();
-    for node in open {
+    for node in state.open_nodes() {
         let mut body = node.body.write().expect("not poisoned");
         state.settle(&node, &mut body);
     }

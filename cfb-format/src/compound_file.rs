@@ -569,8 +569,10 @@ pub(crate) fn split<'p>(state: &State, path: &'p str) -> Result<(u32, &'p str), 
     if whole.is_empty() {
         return Err(Error::AlreadyExists { path: path.to_owned() });
     }
-    let (storage, name) = whole.rsplit_once('/').unwrap_or(("", whole));
-    Ok((find_storage(state, At::Path(storage))?, name))
+    match whole.bytes().rposition(|byte| byte == b'/') {
+        Some(at) => Ok((find_storage(state, At::Path(&whole[..at]))?, &whole[at + 1..])),
+        None => Ok((ROOT, whole)),
+    }
 }
 
 /// The entry of this name in a storage, or else a new one; and whether it is new.

@@ -9,7 +9,7 @@ use crate::layout::{
     END_OF_CHAIN, NAME_UNITS, NO_STREAM, RawDirEntry, TYPE_ROOT, TYPE_STORAGE, TYPE_STREAM,
     TYPE_UNUSED,
 };
-use crate::name::Name;
+use crate::name::{Name, forbidden, repeat};
 use crate::version::{Geometry, Version};
 
 /// What a directory entry is.
@@ -209,12 +209,8 @@ fn decode_name(raw: &RawDirEntry, tell: &mut dyn FnMut(bool, FindingCode)) -> Na
 /// behind it, and no surrogates. Looks at four units at a time, for the sake of
 /// the many names of which there is nothing to tell.
 fn is_plain(field: &[U16; NAME_UNITS], len: usize) -> bool {
-    const fn repeat(unit: u16) -> u64 {
-        unit as u64 * 0x0001_0001_0001_0001
-    }
-    // Not zero if one of the four is.
-    let has_null = |four: u64| four.wrapping_sub(repeat(1)) & !four & repeat(0x8000);
     let (fours, _) = field.as_bytes().as_chunks::<8>();
+    let has_null = |four: u64| four.wrapping_sub(repeat(1)) & !four & repeat(0x8000);
     let mut fault = 0;
     for (four, at) in fours.iter().zip((0..).step_by(4)) {
         let four = u64::from_le_bytes(*four);
@@ -229,10 +225,8 @@ fn is_plain(field: &[U16; NAME_UNITS], len: usize) -> bool {
         fault |= four & behind;
         // Any unit that is no fault, where the name has ended.
         let four = four | (repeat(0x61) & behind);
-        fault |= has_null(four) | has_null((four & repeat(0xF800)) ^ repeat(0xD800));
-        for forbidden in [b'/', b'\\', b':', b'!'] {
-            fault |= has_null(four ^ repeat(forbidden.into()));
-        }
+        let not_surrogate = (four & repeat(0xF800)) ^ repeat(0xD800);
+        fault |= forbidden(four) | has_null(not_surrogate);
     }
     fault == 0
 }

@@ -72,12 +72,16 @@ impl Name {
         if text.is_empty() {
             return Err(NameRule::Empty);
         }
-        let forbidden = |&character: &char| matches!(character, '/' | '\\' | ':' | '!' | '\0');
-        if let Some(character) = text.chars().find(forbidden) {
-            return Err(NameRule::Forbidden { character });
+        // Filled with a unit that any name may have.
+        let mut field = [u16::from(b'a'); FIELD_UNITS];
+        let units = encode(text, &mut field);
+        if units.is_none_or(has_forbidden) {
+            let is_forbidden = |c: &char| matches!(c, '/' | '\\' | ':' | '!' | '\0');
+            if let Some(character) = text.chars().find(is_forbidden) {
+                return Err(NameRule::Forbidden { character });
+            }
         }
-        let mut field = [0; FIELD_UNITS];
-        encode(text, &mut field)
+        units
             .filter(|units| units.len() <= MAX_UNITS)
             .map(Self::from_wild)
             .ok_or_else(|| NameRule::TooLong { units: text.encode_utf16().count() })
@@ -120,6 +124,33 @@ impl Name {
             text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
         }
     }
+}
+
+/// Whether any unit is one that no name may have. [MS-CFB] 2.6.1
+fn has_forbidden(units: &[u16]) -> bool {
+    let (fours, rest) = units.as_chunks::<4>();
+    let mut last = [u16::from(b'a'); 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let faults = fours.iter().fold(0, |faults, &four| faults | forbidden(join(four)));
+    faults | forbidden(join(last)) != 0
+}
+
+/// Not zero if one of four units is a null or another that no name may have.
+pub(crate) fn forbidden(four: u64) -> u64 {
+    let has_null = |four: u64| four.wrapping_sub(repeat(1)) & !four & repeat(0x8000);
+    [0, b'/', b'\\', b':', b'!']
+        .iter()
+        .fold(0, |faults, &unit| faults | has_null(four ^ repeat(unit.into())))
+}
+
+/// Four units as one number, in the order that they have in memory.
+fn join(units: [u16; 4]) -> u64 {
+    u64::from_ne_bytes(zerocopy::transmute!(units))
+}
+
+/// One unit four times.
+pub(crate) const fn repeat(unit: u16) -> u64 {
+    unit as u64 * 0x0001_0001_0001_0001
 }
 
 /// The units of a text, in the room of a name field; `None` if it is longer
@@ -178,12 +209,12 @@ const KEY_UNITS: usize = 7;
 /// [`compare`] does: by length, then by seven more units. Where it is equal, the
 /// names have to be compared.
 pub(crate) fn sort_key(units: &[u16], skip: usize) -> u128 {
-    let mut key = units.len() as u128;
     let behind = &units[skip.min(units.len())..];
-    for at in 0..KEY_UNITS {
-        key = key << 16 | behind.get(at).map_or(0, |&unit| upcase(unit).into());
+    let mut key_units = [0; KEY_UNITS];
+    for (unit, &behind) in key_units.iter_mut().zip(behind) {
+        *unit = upcase(behind);
     }
-    key
+    key_units.iter().fold(units.len() as u128, |key, &unit| key << 16 | u128::from(unit))
 }
 
 /// True if the two are one name, that is, if [`compare`] calls them equal.
@@ -193,26 +224,26 @@ pub(crate) fn eq_folded(a: &[u16], b: &[u16]) -> bool {
         || (a.len() == b.len() && a.iter().zip(b).all(|(&x, &y)| x == y || upcase(x) == upcase(y)))
 }
 
-/// Hashes a name so that equal names by [`eq_folded`] hash alike: four
+/// Hashes a name so that equal names by [`eq_folded`] hash alike: eight
 /// upper-cased units at a time.
 pub(crate) fn fold_hash<H: Hasher>(units: &[u16], state: &mut H) {
+    let (eights, rest) = units.as_chunks::<8>();
+    for eight in eights {
+        state.write_u128(upcase_eight(eight));
+    }
+    let mut eight = [0; 8];
+    eight[..rest.len()].copy_from_slice(rest);
+    state.write_u128(upcase_eight(&eight));
     state.write_u64(units.len() as u64);
-    let (fours, rest) = units.as_chunks::<4>();
-    for &four in fours {
-        state.write_u64(upcase_four(four));
-    }
-    if !rest.is_empty() {
-        let mut four = [0; 4];
-        four[..rest.len()].copy_from_slice(rest);
-        state.write_u64(upcase_four(four));
-    }
 }
 
-/// Four upper-cased units, the first in the lowest bits.
+fn upcase_eight(units: &[u16; 8]) -> u128 {
+    let (fours, _) = units.as_chunks::<4>();
+    u128::from(upcase_four(fours[0])) | u128::from(upcase_four(fours[1])) << 64
+}
+
+/// Four upper-cased units, in the order that they have in memory.
 fn upcase_four(units: [u16; 4]) -> u64 {
-    let join = |[a, b, c, d]: [u16; 4]| {
-        u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
-    };
     let four = join(units);
     if four & repeat(0xFF80) != 0 {
         return join(units.map(upcase));
@@ -221,11 +252,6 @@ fn upcase_four(units: [u16; 4]) -> u64 {
     let at_least_a = four + repeat(0x8000 - 0x61);
     let past_z = four + repeat(0x8000 - 0x7B);
     four ^ (at_least_a & !past_z & repeat(0x8000)) >> 10
-}
-
-/// One number in all four lanes.
-const fn repeat(lane: u16) -> u64 {
-    lane as u64 * 0x0001_0001_0001_0001
 }
 
 #[cfg(test)]
@@ -329,8 +355,8 @@ mod tests {
     fn four_units_are_upcased_as_each_alone() {
         for unit in 0..0x200 {
             let four = upcase_four([unit, 0x7A, unit, 0x5A]);
-            let upper = u64::from(upcase(unit));
-            assert_eq!(four, upper | 0x5A << 16 | upper << 32 | 0x5A << 48, "U+{unit:04X}");
+            let units: [u16; 4] = zerocopy::transmute!(four.to_ne_bytes());
+            assert_eq!(units, [upcase(unit), 0x5A, upcase(unit), 0x5A], "U+{unit:04X}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! One open stream: what its handles share.
 
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use alloc_core::Chain;
 
@@ -39,6 +39,8 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) slot: u32,
+    /// How many handles there are. The last one is dropped with the state held.
+    handles: AtomicUsize,
     len: AtomicU64,
     /// Counts changes, so that buffered bytes can be told to be old.
     version: AtomicU64,
@@ -80,6 +82,7 @@ impl Node {
         let ahead_sectors = ahead_sectors(found.chain.sector_count().get());
         Self {
             slot,
+            handles: AtomicUsize::new(0),
             len: AtomicU64::new(len),
             version: AtomicU64::new(0),
             body: RwLock::new(Body {
@@ -94,6 +97,20 @@ impl Node {
                 private: false,
             }),
         }
+    }
+
+    /// To be called with the state held, or for another handle beside one.
+    pub(crate) fn add_handle(&self) {
+        self.handles.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// To be called with the state held. Says whether there are others.
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.handles.fetch_sub(1, Ordering::AcqRel) > 1
+    }
+
+    pub(crate) fn has_handles(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0
     }
 
     /// Bytes of the stream.

@@ -1,6 +1,7 @@
 //! Everything a compound file is except its bytes: the metadata in memory,
 //! and every decision about it. No I/O happens here.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, RwLock};
 
 use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
@@ -21,6 +22,11 @@ use crate::version::{Geometry, Version};
 /// The links of FAT and MiniFAT. [MS-CFB] 2.1
 const RULES: LinkRules =
     LinkRules { end_of_chain: END_OF_CHAIN, free: FREE_SECTOR, first_special: MAX_REGULAR_SECTOR };
+
+/// So many closed streams keep their nodes, those of them with no more runs
+/// than this.
+const MAX_CLOSED: usize = 128;
+const MAX_CLOSED_RUNS: usize = 256;
 
 /// The chain that starts at `start`, as far as it can be followed, and why
 /// not further. A start that says "none" gives an empty chain.
@@ -120,8 +126,14 @@ pub(crate) struct State {
     pub(crate) mini_fat_chain: Chain,
     /// The sectors of the mini stream; shared with readers of small streams.
     pub(crate) mini_stream: Arc<RwLock<Chain>>,
-    /// Streams with open handles, by slot.
-    pub(crate) open: hashbrown::HashMap<u32, Arc<Node>>,
+    /// Streams with open handles, and some that had some, by slot.
+    open: hashbrown::HashMap<u32, Arc<Node>>,
+    /// Slots of streams in the order in which their last handles were closed:
+    /// the latest keep their nodes, so that a stream which is opened again soon
+    /// is not followed through the table again.
+    closed: VecDeque<u32>,
+    /// A node that nobody uses, to be used again.
+    spare: Option<Arc<Node>>,
     pub(crate) findings: Vec<Finding>,
     /// The header as it was last written by us.
     pub(crate) saved_header: Option<[u8; HEADER_BYTES]>,
@@ -166,6 +178,8 @@ impl State {
             mini_fat_chain: loaded.mini_fat_chain,
             mini_stream: Arc::new(RwLock::new(loaded.mini_stream)),
             open: hashbrown::HashMap::new(),
+            closed: VecDeque::new(),
+            spare: None,
             findings: loaded.findings,
             saved_header: None,
         }
@@ -217,6 +231,10 @@ impl State {
     /// The chain of a stream, and how many of its bytes can be read.
     pub(crate) fn find_stream(&self, slot: u32) -> Found {
         let entry = self.dir.entry(slot);
+        if entry.len_bytes == 0 {
+            let (place, chain) = (Place::Mini, Chain::default());
+            return Found { place, chain, intact: 0, damage: None, broken: None };
+        }
         let (place, cells, limit, unit) = if self.geometry.is_mini(entry.len_bytes) {
             let limit = self.mini_sectors_count();
             (Place::Mini, self.mini_fat().cells(), limit, self.geometry.mini_bytes())
@@ -224,10 +242,6 @@ impl State {
             let limit = self.sectors_count();
             (Place::Regular, self.fat().cells(), limit, self.geometry.sector_bytes())
         };
-        if entry.len_bytes == 0 {
-            let chain = Chain::default();
-            return Found { place, chain, intact: 0, damage: None, broken: None };
-        }
         let cells = &cells[..cells.len().min(limit as usize)];
         let (chain, broken) = chain_in(cells, entry.start_sector);
         let chain_bytes = chain.sector_count().bytes(unit);
@@ -544,15 +558,31 @@ impl State {
         }
     }
 
-    /// The node of a stream, made from its entry when no handle is open yet.
+    /// The node of a stream for a new handle, made from its entry when there
+    /// is none yet.
     pub(crate) fn node(&mut self, slot: u32) -> Arc<Node> {
         if let Some(node) = self.open.get(&slot) {
+            node.add_handle();
             return Arc::clone(node);
         }
         let len = self.dir.entry(slot).len_bytes;
-        let node = Arc::new(Node::new(slot, len, self.find_stream(slot)));
+        let new = Node::new(slot, len, self.find_stream(slot));
+        let mut spare = self.spare.take();
+        let node = match spare.as_mut().and_then(Arc::get_mut) {
+            Some(node) => {
+                *node = new;
+                spare.expect("just seen")
+            }
+            None => Arc::new(new),
+        };
         self.open.insert(slot, Arc::clone(&node));
+        node.add_handle();
         node
+    }
+
+    /// Streams with handles: those that may have changes of their own.
+    pub(crate) fn open_nodes(&self) -> Vec<Arc<Node>> {
+        self.open.values().filter(|node| node.has_handles()).cloned().collect()
     }
 
     /// Bytes of a stream: of the open node where there is one.
@@ -591,17 +621,36 @@ impl State {
         body.changed = false;
     }
 
-    /// Takes a stream's node out of the open ones when the caller's handle is the last.
+    /// Takes a handle's part in a stream away; the last one settles it.
     pub(crate) fn close(&mut self, node: &Arc<Node>) {
-        let registered = self.open.get(&node.slot).is_some_and(|open| Arc::ptr_eq(open, node));
-        // One reference is the caller's, one the registry's.
-        if registered && Arc::strong_count(node) == 2 {
-            // A panic while the body was held leaves it as it is: this runs in
-            // `Drop`, perhaps while that panic unwinds.
-            if let Ok(mut body) = node.body.write() {
-                self.settle(node, &mut body);
-            }
+        if node.drop_handle() {
+            return;
+        }
+        if !self.open.get(&node.slot).is_some_and(|open| Arc::ptr_eq(open, node)) {
+            return; // the entry was removed
+        }
+        // A panic while the body was held leaves it as it is: this runs in
+        // `Drop`, perhaps while that panic unwinds.
+        let Ok(mut body) = node.body.write() else {
             self.open.remove(&node.slot);
+            return;
+        };
+        self.settle(node, &mut body);
+        if body.chain.run_count() > MAX_CLOSED_RUNS {
+            self.open.remove(&node.slot);
+            return;
+        }
+        self.closed.push_back(node.slot);
+        if self.closed.len() > MAX_CLOSED {
+            self.forget_oldest();
+        }
+    }
+
+    /// Lets the node go whose stream was closed first, if it is not open again.
+    fn forget_oldest(&mut self) {
+        let Some(slot) = self.closed.pop_front() else { return };
+        if self.open.get(&slot).is_some_and(|node| !node.has_handles()) {
+            self.spare = self.open.remove(&slot);
         }
     }
 
@@ -678,5 +727,53 @@ impl State {
     /// Metadata that was read when the file was opened, in sectors.
     pub(crate) fn metadata_sectors(&self) -> u32 {
         self.metadata_runs().map(|run| run.count().get()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_CLOSED, MAX_CLOSED_RUNS};
+    use crate::{CompoundFile, MemStorage};
+
+    #[test]
+    fn closed_streams_keep_their_nodes_up_to_a_number() {
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        let first = file.create_stream("first").unwrap();
+        for i in 0..3 * MAX_CLOSED {
+            file.write_stream(&i.to_string(), b"x").unwrap();
+        }
+        // The first is open; all others were closed.
+        assert_eq!(file.shared().read_state().open.len(), MAX_CLOSED + 1);
+        let second = first.clone();
+        drop(first);
+        assert!(file.shared().read_state().open_nodes().iter().any(|node| node.has_handles()));
+        drop(second);
+        let state = file.shared().read_state();
+        assert_eq!(state.open_nodes().len(), 0);
+        assert_eq!((state.open.len(), state.closed.len()), (MAX_CLOSED, MAX_CLOSED));
+    }
+
+    #[test]
+    fn closed_stream_in_very_many_runs_is_forgotten() {
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        let streams = ["a", "b"].map(|name| file.create_stream(name).unwrap());
+        for turn in 0..4 * MAX_CLOSED_RUNS as u64 {
+            for stream in &streams {
+                stream.set_len(8192 + turn * 512).unwrap();
+            }
+        }
+        assert!(streams[0].extents().unwrap().len() > MAX_CLOSED_RUNS);
+        drop(streams);
+        assert_eq!(file.shared().read_state().open.len(), 0);
+    }
+
+    #[test]
+    fn slot_of_a_closed_stream_can_be_removed_and_used_again() {
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        file.write_stream("a", b"one").unwrap();
+        file.remove_stream("a").unwrap();
+        file.write_stream("b", b"two").unwrap();
+        assert_eq!(file.read_stream("b").unwrap(), b"two");
+        assert_eq!(file.check().unwrap(), []);
     }
 }

@@ -484,6 +484,7 @@ enum Keep {
 impl<S: Storage> Clone for Stream<S> {
     /// Another handle to the same stream, at the same position.
     fn clone(&self) -> Self {
+        self.node.add_handle();
         let mut clone = Self::new(Arc::clone(&self.shared), Arc::clone(&self.node));
         clone.moved_to(self.position);
         clone

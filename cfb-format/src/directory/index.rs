@@ -45,7 +45,12 @@ impl NameIndex {
     /// Adds the entry in `slot`, whose name and storage have this hash.
     pub(super) fn insert(&mut self, entries: &[Slot], hash: u64, slot: u32) {
         let hasher = &self.hasher;
-        self.slots.insert_unique(hash, slot, |&slot| hash_of(hasher, entry(entries, slot)));
+        let hash_slot = |&slot: &u32| hash_of(hasher, entry(entries, slot));
+        if self.slots.len() == self.slots.capacity() {
+            // By four rather than two: each growth hashes all names.
+            self.slots.reserve(3 * self.slots.len(), hash_slot);
+        }
+        self.slots.insert_unique(hash, slot, hash_slot);
     }
 
     /// Adds the entry in `slot`, whose name has this hash, unless its storage has
