@@ -100,6 +100,12 @@ impl SectorSet {
         SetRuns { words: self.bits.words(), at: 0, total: self.total }
     }
 
+    /// The set as words: sector `i` is bit `i % 64` of word `i / 64`. Bits past
+    /// the device are clear.
+    pub fn words(&self) -> &[u64] {
+        self.bits.words()
+    }
+
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.bits.heap_bytes()

@@ -71,12 +71,11 @@ impl Space {
                 table.set(sector, FREE_SECTOR);
             }
         }
-        let is_used = |sector| {
-            table.get(sector).is_some_and(|cell| cell != FREE_SECTOR)
-                || claimed.contains(SectorId::new(sector))
-                || pinned == Some(sector)
-        };
-        let map = FreeMap::from_used_cells(SectorCount::new(total), (0..total).map(is_used));
+        if let Some(pinned) = pinned.filter(|&pinned| pinned < total) {
+            claimed.insert_run(Run::single(SectorId::new(pinned)));
+        }
+        let words = free_words(&table, &claimed);
+        let map = FreeMap::from_free_words(SectorCount::new(total), words);
         let mut space = Self {
             table,
             alloc: Allocator::new(map),
@@ -368,6 +367,22 @@ impl Space {
     }
 }
 
+/// The words of a free map: of all sectors that are free by the table, or that
+/// it does not cover, those that nobody claims.
+fn free_words(table: &Table, claimed: &SectorSet) -> Vec<u64> {
+    let cells = table.cells();
+    let covered = cells.len().min(claimed.total().get() as usize);
+    let mut words = alloc_core::free_words(&cells[..covered], FREE_SECTOR);
+    if let Some(last) = words.last_mut().filter(|_| covered % 64 != 0) {
+        *last |= !0 << (covered % 64);
+    }
+    words.resize(claimed.words().len(), !0);
+    for (word, claimed) in words.iter_mut().zip(claimed.words()) {
+        *word &= !claimed;
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,6 +456,27 @@ mod tests {
         assert!(matches!(error, Error::FileFull { wanted: 1000, available: 997 }));
         assert_eq!(chain.sector_count().get(), 3);
         space.verify().unwrap();
+    }
+
+    #[test]
+    fn sectors_are_free_that_neither_the_table_nor_a_chain_has() {
+        // Tables of two sectors, of spaces that end within, at and behind them.
+        for total in [1, 63, 64, 100, 255, 256, 300, 384] {
+            let cells: Vec<u32> =
+                (0..256).map(|i| if i % 7 < 3 { FREE_SECTOR } else { i + 1 }).collect();
+            let claim = run(total / 2, total.div_ceil(8));
+            let pinned = 250;
+            let table = Table::new(cells.clone(), 128);
+            let claims = [claim].into_iter();
+            let space = Space::new(table, total, total, 1000, Some(pinned), claims);
+            for sector in 0..total + 70 {
+                let cell = cells.get(sector as usize).is_none_or(|&cell| cell == FREE_SECTOR);
+                let taken = claim.contains(SectorId::new(sector)) || sector == pinned;
+                let free = sector < total && cell && !taken;
+                assert_eq!(space.map().is_free(SectorId::new(sector)), free, "{sector} of {total}");
+            }
+            space.verify().unwrap();
+        }
     }
 
     #[test]
