@@ -181,6 +181,61 @@ impl<S: Storage> Shared<S> {
         Ok(())
     }
 
+    /// Appends `count` bytes of a chain from `offset` on, which it has, to
+    /// `to`; nothing after an error. What was never written reads as zeros.
+    pub(crate) fn append_chain(
+        &self,
+        place: Place,
+        chain: &Chain,
+        offset: u64,
+        count: usize,
+        to: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let before = to.len();
+        if self.storage().is_memory() && self.append_from_memory(place, chain, offset, count, to) {
+            return Ok(());
+        }
+        to.resize(before + count, 0);
+        let read = self.read_chain(place, chain, offset, &mut to[before..]);
+        if read.is_err() {
+            to.truncate(before);
+        }
+        read
+    }
+
+    /// As [`append_chain`](Self::append_chain) where the storage lends its
+    /// bytes out, without clearing memory first. Nothing is gathered there.
+    fn append_from_memory(
+        &self,
+        place: Place,
+        chain: &Chain,
+        offset: u64,
+        count: usize,
+        to: &mut Vec<u8>,
+    ) -> bool {
+        let (before, end) = (to.len(), offset + count as u64);
+        to.reserve(count);
+        let mut at = offset;
+        while at < end {
+            let (from, len) = self.piece(place, chain, at, end);
+            let mut is_lent = false;
+            self.storage().with_bytes(&mut |bytes| {
+                is_lent = true;
+                let bytes = usize::try_from(from).ok().and_then(|from| bytes.get(from..));
+                let bytes = bytes.unwrap_or(&[]);
+                let len = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
+                to.extend_from_slice(&bytes[..len]);
+            });
+            if !is_lent {
+                to.truncate(before);
+                return false;
+            }
+            at += len;
+            to.resize(before + usize::try_from(at - offset).expect("at most the count"), 0);
+        }
+        true
+    }
+
     /// Writes bytes into a chain at `offset`, which it has.
     pub(crate) fn write_chain(
         &self,

@@ -373,7 +373,7 @@ fn free_words(table: &Table, claimed: &SectorSet) -> Vec<u64> {
     let cells = table.cells();
     let covered = cells.len().min(claimed.total().get() as usize);
     let mut words = alloc_core::free_words(&cells[..covered], FREE_SECTOR);
-    if let Some(last) = words.last_mut().filter(|_| covered % 64 != 0) {
+    if let Some(last) = words.last_mut().filter(|_| !covered.is_multiple_of(64)) {
         *last |= !0 << (covered % 64);
     }
     words.resize(claimed.words().len(), !0);

@@ -169,12 +169,7 @@ impl<S: Storage> Stream<S> {
         if from < end {
             // No more than the chain holds, whatever the entry says.
             let count = usize::try_from(end - from).expect("the chain is in the file");
-            bytes.resize(before + count, 0);
-            let read = self.shared.read_chain(body.place, &body.chain, from, &mut bytes[before..]);
-            if let Err(error) = read {
-                bytes.truncate(before);
-                return Err(error);
-            }
+            self.shared.append_chain(body.place, &body.chain, from, count, bytes)?;
         }
         match &body.damage {
             Some(damage) => Err(damage.clone().into()),
