@@ -1,6 +1,7 @@
 //! Where the bytes of a compound file are: five positioned calls, and what
 //! implements them.
 
+mod copying;
 mod io_adapters;
 mod memory;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 pub use io_adapters::{ReadOnly, ReadWrite};
 pub use memory::MemStorage;
 
+use copying::copy;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -243,7 +245,7 @@ impl Storage for [u8] {
 fn copy_from(bytes: &[u8], buf: &mut [u8], offset: u64) -> usize {
     let start = usize::try_from(offset).map_or(bytes.len(), |start| start.min(bytes.len()));
     let count = buf.len().min(bytes.len() - start);
-    buf[..count].copy_from_slice(&bytes[start..start + count]);
+    copy(buf, &bytes[start..start + count]);
     count
 }
 

@@ -1,6 +1,7 @@
 //! A storage in memory.
 
-use super::{Storage, copy_from};
+use super::copying::append;
+use super::{Storage, copy, copy_from};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -89,8 +90,8 @@ impl Storage for MemStorage {
             }
         }
         let (inside, outside) = buf.split_at(buf.len().min(bytes.len() - start));
-        bytes[start..start + inside.len()].copy_from_slice(inside);
-        bytes.extend_from_slice(outside);
+        copy(&mut bytes[start..start + inside.len()], inside);
+        append(&mut bytes, outside);
         Ok(())
     }
 
