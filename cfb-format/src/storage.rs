@@ -10,6 +10,7 @@ mod tests;
 pub use io_adapters::{ReadOnly, ReadWrite};
 pub use memory::MemStorage;
 
+pub(crate) use copying::append;
 use copying::copy;
 use std::fs::File;
 use std::io;

@@ -14,6 +14,7 @@
 //! A drain that fails puts back what it has not written, under the bytes that
 //! came since. So nothing is lost, and the next drain tries again.
 
+mod buffer;
 mod extents;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,9 @@ struct State {
     /// Older than `pending`. Empty unless a drain runs, or died of a panic in
     /// the storage.
     in_flight: Arc<Extents>,
+    /// Memory that a drain has emptied, for what comes next: memory that was
+    /// written to before costs no page fault. Given back when all is drained.
+    spare: Vec<u8>,
 }
 
 impl State {
@@ -144,7 +148,8 @@ impl WriteBehind {
         }
         let is_full = {
             let mut state = self.change();
-            state.pending.put(offset, buf, self.limits.extent);
+            let State { pending, spare, .. } = &mut *state;
+            pending.put(offset, buf, self.limits.extent, spare);
             self.is_occupied.store(true, Ordering::Release);
             state.pending.weight_bytes() >= self.limits.drain
         };
@@ -238,6 +243,9 @@ impl WriteBehind {
         let in_flight = {
             let mut state = self.change();
             state.take_back(self.limits);
+            if weight_bytes == 0 {
+                state.spare = Vec::new();
+            }
             if state.is_empty() || state.pending.weight_bytes() < weight_bytes {
                 return Ok(());
             }
@@ -248,7 +256,10 @@ impl WriteBehind {
         drop(in_flight); // the only other owner, so that nothing is copied below
         let mut state = self.change();
         if result.is_ok() {
-            state.in_flight = Arc::default();
+            let written = std::mem::take(&mut state.in_flight);
+            if weight_bytes > 0 {
+                state.spare = Arc::unwrap_or_clone(written).into_spare();
+            }
         } else {
             Arc::make_mut(&mut state.in_flight).remove(0..written);
             state.take_back(self.limits);

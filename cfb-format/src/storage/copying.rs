@@ -32,7 +32,7 @@ pub(super) fn copy(to: &mut [u8], from: &[u8]) {
 }
 
 /// Appends all of `from` to `to`.
-pub(super) fn append(to: &mut Vec<u8>, from: &[u8]) {
+pub(crate) fn append(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
     let end = to.as_ptr().wrapping_add(to.len());
     for piece in from.chunks(best_piece_bytes(end, from.as_ptr())) {

@@ -1,7 +1,6 @@
 //! A storage in memory.
 
-use super::copying::append;
-use super::{Storage, copy, copy_from};
+use super::{Storage, append, copy, copy_from};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

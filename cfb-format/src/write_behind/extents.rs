@@ -1,5 +1,6 @@
 //! Pieces of a storage's future content.
 
+use super::buffer::Buffer;
 use crate::storage::Storage;
 use std::collections::btree_map::{self, BTreeMap};
 use std::io;
@@ -11,7 +12,7 @@ const OVERHEAD: usize = 64;
 /// Bytes by their offset. No two extents overlap, none is empty; they may touch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extents {
-    by_start: BTreeMap<u64, Vec<u8>>,
+    by_start: BTreeMap<u64, Buffer>,
     len_bytes: usize,
 }
 
@@ -41,7 +42,7 @@ impl Extents {
     }
 
     /// The extents with a byte in `range`, in ascending order.
-    fn within(&self, range: &Range<u64>) -> btree_map::Range<'_, u64, Vec<u8>> {
+    fn within(&self, range: &Range<u64>) -> btree_map::Range<'_, u64, Buffer> {
         let before = self.by_start.range(..=range.start).next_back();
         let before = before.filter(|&(&start, bytes)| end_of(start, bytes) > range.start);
         let first = before.map_or(range.start, |(&start, _)| start);
@@ -61,14 +62,22 @@ impl Extents {
     /// `extent_max` bytes, so appending costs its bytes. What precedes an extent
     /// becomes one of its own: to put it in front would move all of it each
     /// time. O(bytes + extents touched x log extents).
-    pub(super) fn put(&mut self, start: u64, mut bytes: &[u8], extent_max: usize) {
+    ///
+    /// A new extent takes the memory of `spare`, and leaves it empty.
+    pub(super) fn put(
+        &mut self,
+        start: u64,
+        mut bytes: &[u8],
+        extent_max: usize,
+        spare: &mut Vec<u8>,
+    ) {
         let mut at = start;
         while !bytes.is_empty() {
             let next = self.by_start.range(at.saturating_add(1)..).next().map(|(&next, _)| next);
             let before = self.by_start.range_mut(..=at).next_back();
-            let before = before.map(|(&start, old)| (distance_or_max(start, at), old));
+            let before = before.map(|(&start, old)| (start, distance_or_max(start, at), old));
             let count = match before {
-                Some((inside, old)) if inside < old.len() => {
+                Some((_, inside, old)) if inside < old.len() => {
                     let count = bytes.len().min(old.len() - inside);
                     old[inside..inside + count].copy_from_slice(&bytes[..count]);
                     count
@@ -77,13 +86,15 @@ impl Extents {
                     let room = next.map_or(usize::MAX, |next| distance_or_max(at, next));
                     let count = bytes.len().min(room).min(extent_max);
                     match before {
-                        Some((inside, old))
+                        Some((start, inside, old))
                             if inside == old.len() && inside + count <= extent_max =>
                         {
-                            old.extend_from_slice(&bytes[..count]);
+                            old.push(start, &bytes[..count], extent_max);
                         }
                         _ => {
-                            self.by_start.insert(at, bytes[..count].to_vec());
+                            let memory = std::mem::take(spare);
+                            let new = Buffer::new(at, &bytes[..count], extent_max, memory);
+                            self.by_start.insert(at, new);
                         }
                     }
                     self.len_bytes += count;
@@ -98,8 +109,14 @@ impl Extents {
     /// Puts all of `newer` over what is there.
     pub(super) fn put_all(&mut self, newer: Self, extent_max: usize) {
         for (start, bytes) in newer.by_start {
-            self.put(start, &bytes, extent_max);
+            self.put(start, &bytes, extent_max, &mut Vec::new());
         }
+    }
+
+    /// The memory of the longest extent, for other bytes.
+    pub(super) fn into_spare(self) -> Vec<u8> {
+        let longest = self.by_start.into_values().max_by_key(|bytes| bytes.len());
+        longest.map_or_else(Vec::new, Buffer::into_spare)
     }
 
     /// Forgets the bytes in `range`. O(extents touched x log extents), and a copy
@@ -110,7 +127,9 @@ impl Extents {
             let end = end_of(start, &bytes);
             self.len_bytes -= distance(start.max(range.start), end.min(range.end));
             if end > range.end {
-                self.by_start.insert(range.end, bytes.split_off(distance(start, range.end)));
+                let rest = &bytes[distance(start, range.end)..];
+                let rest = Buffer::new(range.end, rest, rest.len(), Vec::new());
+                self.by_start.insert(range.end, rest);
             }
             if start < range.start {
                 bytes.truncate(distance(start, range.start));
@@ -148,18 +167,19 @@ impl Extents {
         call_max: usize,
     ) -> (u64, io::Result<()>) {
         let mut written = 0;
-        let mut joined = Vec::new();
+        let mut joined = Buffer::default();
         let mut extents = self.by_start.iter().peekable();
         while let Some((&start, bytes)) = extents.next() {
             let mut call: &[u8] = bytes;
-            joined.clear();
+            joined.truncate(0);
             while let Some((_, next)) = extents.next_if(|&(&next_start, next)| {
                 next_start == end_of(start, call) && call.len() + next.len() <= call_max
             }) {
                 if joined.is_empty() {
-                    joined.extend_from_slice(bytes);
+                    let memory = std::mem::take(&mut joined).into_spare();
+                    joined = Buffer::new(start, bytes, call_max, memory);
                 }
-                joined.extend_from_slice(next);
+                joined.push(start, next, call_max);
                 call = &joined;
             }
             if let Err(error) = storage.write_at(call, start) {
@@ -186,6 +206,11 @@ mod tests {
     const MAX: usize = 16;
 
     impl Extents {
+        /// Where the first extent's bytes lie, less what they skip.
+        pub(in super::super) fn address(&self) -> usize {
+            self.by_start.first_key_value().map_or(0, |(_, bytes)| bytes.as_ptr().addr() & !63)
+        }
+
         fn shape(&self) -> Vec<(u64, usize)> {
             self.by_start.iter().map(|(&start, bytes)| (start, bytes.len())).collect()
         }
@@ -195,14 +220,14 @@ mod tests {
     fn appending_makes_one_extent_and_prepending_does_not() {
         let mut extents = Extents::default();
         for start in 10..14 {
-            extents.put(start, b"x", MAX);
+            extents.put(start, b"x", MAX, &mut Vec::new());
         }
         assert_eq!(extents.shape(), [(10, 4)]);
-        extents.put(8, b"ab", MAX);
+        extents.put(8, b"ab", MAX, &mut Vec::new());
         assert_eq!(extents.shape(), [(8, 2), (10, 4)]);
-        extents.put(9, b"12345678", MAX);
+        extents.put(9, b"12345678", MAX, &mut Vec::new());
         assert_eq!(extents.shape(), [(8, 2), (10, 7)]);
-        extents.put(0, &[7; 100], MAX);
+        extents.put(0, &[7; 100], MAX, &mut Vec::new());
         assert!(extents.shape().iter().all(|&(_, len)| len <= MAX), "{:?}", extents.shape());
         assert_eq!(extents.weight_bytes(), 100 + OVERHEAD * extents.shape().len());
     }
@@ -211,7 +236,7 @@ mod tests {
     fn touching_extents_go_out_in_one_call_up_to_a_limit() {
         let mut extents = Extents::default();
         for start in [8, 4, 0, 20, 12] {
-            extents.put(start, &[1; 4], 4);
+            extents.put(start, &[1; 4], 4, &mut Vec::new());
         }
         assert_eq!(extents.shape().len(), 5);
         for (call_max, calls) in [
@@ -248,7 +273,7 @@ mod tests {
             for op in ops {
                 match op {
                     Op::Put(start, bytes) => {
-                        extents.put(start, &bytes, MAX);
+                        extents.put(start, &bytes, MAX, &mut Vec::new());
                         model.extend((start..).zip(bytes));
                     }
                     Op::Remove(range) => {

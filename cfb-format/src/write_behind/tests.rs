@@ -88,6 +88,30 @@ fn a_megabyte_of_small_writes_in_a_row_is_one_call() {
 }
 
 #[test]
+fn memory_is_used_again_while_bytes_stream_and_given_back_by_a_full_drain() {
+    let (behind, storage) = (WriteBehind::new(), Counting::default());
+    let mut memory = Vec::new();
+    for row in 0..3_u8 {
+        let start = u64::from(row) * 2_000_003;
+        for offset in (start..).step_by(4_000).take(300) {
+            behind.write(&storage, &[row; 4_000], offset).expect("gathers");
+        }
+        memory.push(behind.look().pending.address());
+        assert_eq!(storage.take_writes(), [(start, 1_052_000)], "the rest is pending");
+        behind.drain_from(&storage, 1).expect("drains");
+        assert_eq!(storage.take_writes(), [(start + 1_052_000, 148_000)]);
+        assert!(behind.look().spare.capacity() > 1 << 20);
+    }
+    assert!(memory.iter().all(|&address| address == memory[0]), "one memory: {memory:?}");
+    behind.drain(&storage).expect("nothing is left");
+    assert_eq!(behind.look().spare.capacity(), 0);
+    for row in 0..3_u8 {
+        let start = usize::from(row) * 2_000_003;
+        assert_eq!(storage.memory.to_vec()[start..start + 1_200_000], vec![row; 1_200_000]);
+    }
+}
+
+#[test]
 fn large_writes_go_straight_through_unless_they_lie_over_gathered_bytes() {
     let (behind, storage) = (WriteBehind::new(), Counting::default());
     behind.write(&storage, b"small", 99_998).expect("gathers");
