@@ -29,8 +29,30 @@ const JOIN_BYTES: usize = 4 << 20;
 /// Rounds of shrinking in one flush: each halves what is left to win, or so.
 const SHRINK_ROUNDS: usize = 16;
 
-/// One write of metadata: byte offset and bytes.
-type Patch = (u64, Vec<u8>);
+/// The same for a storage in memory: so few that they stay in the cache until
+/// they are copied.
+const JOIN_BYTES_IN_MEMORY: usize = 32 << 10;
+
+/// Consecutive sectors of metadata that are to be written.
+#[derive(Clone, Copy)]
+struct Patch {
+    /// Byte offset in the storage.
+    offset: u64,
+    part: Part,
+    /// The first sector, counted in its part.
+    first: u32,
+    /// How many, never zero.
+    count: u32,
+}
+
+/// What metadata sectors belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Directory,
+    MiniFat,
+    Fat,
+    Difat,
+}
 
 /// Brings every change to the storage.
 ///
@@ -67,19 +89,18 @@ fn save<S: Storage>(shared: &Shared<S>, state: &mut State) -> Result<(), Error> 
     fit_mini_fat(state)?;
     fit_fat(state)?;
 
-    let patches = join(metadata(state));
+    let patches = patches(state);
     shared.pending.drain(shared.storage()).doing("writing stream data", 0)?;
     let end = state.geometry.end_of(state.spaces().expect("made").fat.used_end());
     if shared.physical_end() < end {
         // Sectors that were taken and never written are part of the file.
-        let last_patch = patches.iter().map(|(at, bytes)| at + bytes.len() as u64).max();
-        if last_patch.is_none_or(|last| last < end) {
+        let sector_bytes = u64::from(state.geometry.sector_bytes());
+        let patches_end = |last: &Patch| last.offset + u64::from(last.count) * sector_bytes;
+        if patches.last().is_none_or(|last| patches_end(last) < end) {
             shared.storage().set_len(end).doing("growing the file", end)?;
         }
     }
-    for (offset, bytes) in &patches {
-        shared.storage().write_at(bytes, *offset).doing("writing metadata", *offset)?;
-    }
+    write_patches(shared.storage(), state, &patches)?;
     let header = state.header.encode(state.geometry);
     if state.saved_header.as_ref() != Some(&header) {
         let mut sector = header.to_vec();
@@ -254,65 +275,95 @@ fn sectors_of(chain: &Chain) -> impl Iterator<Item = SectorId> + '_ {
     chain.runs().flat_map(|run| (run.start().get()..run.end().get()).map(SectorId::new))
 }
 
-/// The changed sectors of directory, MiniFAT, FAT and DIFAT.
-fn metadata(state: &mut State) -> Vec<Patch> {
+/// The changed sectors of directory, MiniFAT, FAT and DIFAT, by their offset.
+fn patches(state: &State) -> Vec<Patch> {
     let geometry = state.geometry;
-    let per_sector = geometry.entries_per_sector();
     let mut patches = Vec::new();
-    let mut in_chain =
-        |chain: &Chain, first: u32, count: u32, encode: &dyn Fn(u32, u32) -> Vec<u8>| {
-            let mut done = 0;
-            for run in chain.slice(SectorCount::new(first), SectorCount::new(count)).runs() {
-                let bytes = encode(first + done, run.count().get());
-                patches.push((geometry.offset_of(run.start()).get(), bytes));
-                done += run.count().get();
-            }
-        };
-    for (first, count) in state.dir.changed_sectors(per_sector) {
-        in_chain(&state.dir_chain, first, count, &|first, count| {
-            state.dir.encode(first * per_sector, count * per_sector)
-        });
+    let mut in_chain = |chain: &Chain, part: Part, (first, count): (u32, u32)| {
+        let mut first = first;
+        for run in chain.slice(SectorCount::new(first), SectorCount::new(count)).runs() {
+            let offset = geometry.offset_of(run.start()).get();
+            patches.push(Patch { offset, part, first, count: run.count().get() });
+            first += run.count().get();
+        }
+    };
+    for range in state.dir.changed_sectors(geometry.entries_per_sector()) {
+        in_chain(&state.dir_chain, Part::Directory, range);
     }
-    for (first, count) in state.mini_fat().changed().ranges() {
-        in_chain(&state.mini_fat_chain, first, count, &|first, count| {
-            state.mini_fat().encode(first, count)
-        });
+    for range in state.mini_fat().changed().ranges() {
+        in_chain(&state.mini_fat_chain, Part::MiniFat, range);
     }
-    let fat = state.fat();
-    for index in fat.changed().iter() {
+    let mut single = |sector: SectorId, part: Part, first: u32| {
+        patches.push(Patch { offset: geometry.offset_of(sector).get(), part, first, count: 1 });
+    };
+    for index in state.fat().changed().iter() {
         let sector = state.fat_sectors[index as usize].expect("holes are filled");
-        patches.push((geometry.offset_of(sector).get(), fat.encode(index, 1)));
+        single(sector, Part::Fat, index);
     }
     if state.difat_changed {
-        let links = geometry.cells_per_sector() as usize - 1;
-        let listed = state.fat_sectors.get(HEADER_DIFAT_LEN..).unwrap_or(&[]);
-        let mut parts = listed.chunks(links);
-        for (index, sector) in state.difat_sectors.iter().enumerate() {
-            let part = parts.next().unwrap_or(&[]);
-            let mut cells: Vec<u32> =
-                part.iter().map(|sector| sector.expect("holes are filled").get()).collect();
-            cells.resize(links, FREE_SECTOR);
-            cells.push(state.difat_sectors.get(index + 1).map_or(END_OF_CHAIN, |s| s.get()));
-            let bytes = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
-            patches.push((geometry.offset_of(*sector).get(), bytes));
+        for (&sector, index) in state.difat_sectors.iter().zip(0..) {
+            single(sector, Part::Difat, index);
         }
     }
+    patches.sort_unstable_by_key(|patch| patch.offset);
     patches
 }
 
-/// Sorts patches and joins those that touch.
-fn join(mut patches: Vec<Patch>) -> Vec<Patch> {
-    patches.sort_by_key(|(offset, _)| *offset);
-    let mut joined: Vec<Patch> = Vec::new();
-    for (offset, bytes) in patches {
-        match joined.last_mut() {
-            Some((at, last)) if *at + last.len() as u64 == offset && last.len() < JOIN_BYTES => {
-                last.extend_from_slice(&bytes);
+/// Writes patches in their order, those that touch in one call.
+fn write_patches<S: Storage>(storage: &S, state: &State, patches: &[Patch]) -> Result<(), Error> {
+    let write = |bytes: &[u8], offset: u64| {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        storage.write_at(bytes, offset).doing("writing metadata", offset)
+    };
+    let sector_bytes = state.geometry.sector_bytes();
+    let full = if storage.is_memory() { JOIN_BYTES_IN_MEMORY } else { JOIN_BYTES };
+    let per_call = u32::try_from(full).expect("a few MiB") / sector_bytes;
+    let (mut start, mut bytes) = (0, Vec::new());
+    for patch in patches {
+        let mut done = 0;
+        while done < patch.count {
+            let offset = patch.offset + u64::from(done) * u64::from(sector_bytes);
+            if start + bytes.len() as u64 != offset || bytes.len() >= full {
+                write(&bytes, start)?;
+                bytes.clear();
+                start = offset;
             }
-            _ => joined.push((offset, bytes)),
+            let held = u32::try_from(bytes.len()).expect("at most full") / sector_bytes;
+            let count = (patch.count - done).min(per_call - held);
+            encode(state, patch.part, patch.first + done, count, &mut bytes);
+            done += count;
         }
     }
-    joined
+    write(&bytes, start)
+}
+
+/// Appends the bytes of some sectors of metadata.
+fn encode(state: &State, part: Part, first: u32, count: u32, bytes: &mut Vec<u8>) {
+    let per_sector = state.geometry.entries_per_sector();
+    match part {
+        Part::Directory => state.dir.encode_to(bytes, first * per_sector, count * per_sector),
+        Part::MiniFat => state.mini_fat().encode_to(bytes, first, count),
+        Part::Fat => state.fat().encode_to(bytes, first, count),
+        Part::Difat => {
+            for index in first..first + count {
+                encode_difat_sector(state, index as usize, bytes);
+            }
+        }
+    }
+}
+
+/// FAT sectors that the header does not list, and the next DIFAT sector.
+fn encode_difat_sector(state: &State, index: usize, bytes: &mut Vec<u8>) {
+    let links = state.geometry.cells_per_sector() as usize - 1;
+    let listed = state.fat_sectors.iter().skip(HEADER_DIFAT_LEN + index * links).take(links);
+    let listed = listed.map(|sector| sector.expect("holes are filled").get());
+    let next = state.difat_sectors.get(index + 1).map_or(END_OF_CHAIN, |sector| sector.get());
+    let padded = listed.chain(std::iter::repeat(FREE_SECTOR)).take(links);
+    for cell in padded.chain([next]) {
+        bytes.extend_from_slice(&cell.to_le_bytes());
+    }
 }
 
 /// Whether another round would make the file clearly smaller, and if so
@@ -355,13 +406,13 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
         let difat_chain =
             Chain::from_runs(state.difat_sectors.iter().map(|&s| alloc_core::Run::single(s)));
         let (old, kind) = if holds(&state.dir_chain) {
-            (state.dir_chain.clone(), Kind::Directory)
+            (state.dir_chain.clone(), Part::Directory)
         } else if holds(&state.mini_fat_chain) {
-            (state.mini_fat_chain.clone(), Kind::MiniFat)
+            (state.mini_fat_chain.clone(), Part::MiniFat)
         } else if holds(&fat_chain) {
-            (fat_chain, Kind::Fat)
+            (fat_chain, Part::Fat)
         } else if holds(&difat_chain) {
-            (difat_chain, Kind::Difat)
+            (difat_chain, Part::Difat)
         } else {
             break;
         };
@@ -370,15 +421,15 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
         let Some(new) = fat.allocate_below(count, end) else { break };
         fat.release(&old);
         match kind {
-            Kind::Directory => {
+            Part::Directory => {
                 state.dir_chain = new;
                 state.dir.touch_all();
             }
-            Kind::MiniFat => {
+            Part::MiniFat => {
                 state.mini_fat_chain = new;
                 state.make_spaces().mini.table.touch_all();
             }
-            Kind::Fat => {
+            Part::Fat => {
                 let sectors: Vec<SectorId> = sectors_of(&new).collect();
                 for &sector in &sectors {
                     state.make_spaces().fat.mark(sector, FAT_SECTOR);
@@ -387,7 +438,7 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
                 state.make_spaces().fat.table.touch_all();
                 state.difat_changed = true;
             }
-            Kind::Difat => {
+            Part::Difat => {
                 let sectors: Vec<SectorId> = sectors_of(&new).collect();
                 for &sector in &sectors {
                     state.make_spaces().fat.mark(sector, DIFAT_SECTOR);
@@ -402,14 +453,6 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
         end = old.runs().map(|run| run.start().get()).min().unwrap_or(end);
     }
     moved
-}
-
-/// What lies at the end of the file.
-enum Kind {
-    Directory,
-    MiniFat,
-    Fat,
-    Difat,
 }
 
 /// Cuts the free end of the file off.

@@ -368,10 +368,10 @@ impl Directory {
         self.changed = BitSet::default();
     }
 
-    /// The bytes of the slots `first..first + count`.
-    pub(crate) fn encode(&self, first: u32, count: u32) -> Vec<u8> {
+    /// Appends the bytes of the slots `first..first + count`.
+    pub(crate) fn encode_to(&self, bytes: &mut Vec<u8>, first: u32, count: u32) {
         let slots = &self.slots[first as usize..(first + count) as usize];
-        let mut bytes = Vec::with_capacity(slots.len() * DIR_ENTRY_BYTES);
+        bytes.reserve(slots.len() * DIR_ENTRY_BYTES);
         let unused = unused_entry();
         for (slot, number) in slots.iter().zip(first..) {
             match slot {
@@ -382,6 +382,12 @@ impl Directory {
                 Slot::Kept => bytes.extend_from_slice(self.kept[&number].as_bytes()),
             }
         }
+    }
+
+    #[cfg(test)]
+    fn encode(&self, first: u32, count: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode_to(&mut bytes, first, count);
         bytes
     }
 }

@@ -15,7 +15,7 @@ use crate::version::Geometry;
 use crate::write_behind::WriteBehind;
 
 /// Zeros are written in pieces of at most this length.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+pub(crate) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// See the module.
 pub(crate) struct Shared<S: Storage> {

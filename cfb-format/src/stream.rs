@@ -9,7 +9,7 @@ use alloc_core::Chain;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::node::{Body, Node, Place};
-use crate::shared::Shared;
+use crate::shared::{Shared, ZEROS};
 use crate::storage::Storage;
 use crate::write_behind::DIRECT_BYTES;
 
@@ -369,8 +369,8 @@ impl<S: Storage> Stream<S> {
         if bytes.is_empty() || bytes.len() >= DIRECT_BYTES || end == len {
             return Ok(());
         }
-        let zeros = vec![0; usize::try_from(end - len).expect("less than a sector")];
-        self.shared.write_chain(place, chain, len, &zeros)
+        let zeros = &ZEROS[..usize::try_from(end - len).expect("less than a sector")];
+        self.shared.write_chain(place, chain, len, zeros)
     }
 
     /// Copies the first `len` bytes to another chain.

@@ -114,15 +114,16 @@ impl Table {
         self.changed = BitSet::default();
     }
 
-    /// The bytes of `count` table sectors from `first` on.
-    pub(crate) fn encode(&self, first: u32, count: u32) -> Vec<u8> {
+    /// Appends the bytes of `count` table sectors from `first` on.
+    pub(crate) fn encode_to(&self, bytes: &mut Vec<u8>, first: u32, count: u32) {
         let per_sector = self.per_sector as usize;
         let from = first as usize * per_sector;
         let cells = &self.cells[from..from + count as usize * per_sector];
         if cfg!(target_endian = "little") {
-            return cells.as_bytes().to_vec();
+            bytes.extend_from_slice(cells.as_bytes());
+        } else {
+            bytes.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
         }
-        cells.iter().flat_map(|cell| cell.to_le_bytes()).collect()
     }
 }
 
