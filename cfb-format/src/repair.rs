@@ -140,9 +140,12 @@ pub fn repair<S: Storage, T: Storage>(
     let mut best: Option<(Source<'_, S>, Plan)> = None;
     for guess in guesses(&head, &damaged, len)? {
         let source = Source::new(&damaged, len, guess.geometry);
-        let plan = Plan::of(&source, &guess.header, guess.findings)?;
+        let mut plan = Plan::of(&source, &guess.header, guess.findings)?;
         // Nothing can be better than a reading in which all fits.
-        let fits = plan.root.is_some() && plan.exact == plan.streams && guess.by_header;
+        let fits = plan.root.is_some() && plan.misfits == 0 && guess.by_header;
+        if !guess.by_header && plan.proofs == 0 {
+            plan.doubt_all();
+        }
         if best.as_ref().is_none_or(|(_, best)| plan.evidence() > best.evidence()) {
             best = Some((source, plan));
         }

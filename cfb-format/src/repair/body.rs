@@ -105,6 +105,11 @@ impl Body {
         }
     }
 
+    /// Whether every byte is doubtful.
+    pub(super) fn is_doubtful(&self) -> bool {
+        ranges::total(&self.doubtful) == self.len
+    }
+
     /// Bytes that are there.
     pub(super) fn there(&self) -> u64 {
         self.extents.iter().filter(|extent| extent.at.is_some()).map(|extent| extent.len).sum()

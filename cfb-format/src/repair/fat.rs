@@ -2,7 +2,7 @@
 
 use super::links::UNKNOWN;
 use super::shape::TableShape;
-use super::source::Source;
+use super::source::{Source, TableLike};
 use crate::error::Error;
 use crate::finding::{Finding, FindingCode};
 use crate::header::Header;
@@ -53,6 +53,11 @@ pub(super) fn find<S: Storage + ?Sized>(
             None => None,
         });
     }
+    // Behind the parts that the file needs, only what is one counts: the rest of a cut file.
+    let needed = parts.len().min(enough as usize);
+    let more = parts[needed..].iter();
+    let more = more.take_while(|found| found.is_some_and(|found| found.shape.is_table())).count();
+    parts.truncate(needed + more);
     parts.resize(parts.len().max(enough as usize), None);
 
     let trusted = |part: u32, found: &Option<Part>| {
@@ -254,23 +259,33 @@ fn search<S: Storage + ?Sized>(
         }
     }
     // Then the DIFAT's word, where the content does not speak against it.
+    let dirs = &source.scan()?.dirs;
+    let is_dir = |at: u32| dirs.binary_search_by_key(&at, |dir| dir.sector).is_ok();
     for (part, found) in (0_u32..).zip(parts.iter()) {
         if let Some(found) = found
             && known[part as usize].is_none()
             && !taken[found.sector as usize]
+            && !is_dir(found.sector)
         {
             known[part as usize] = Some(*found);
             taken[found.sector as usize] = true;
         }
     }
-    // Links that speak for a part, in a sector whose own mark is lost.
+    // Links that speak for a part, in a sector whose own mark is lost. The MiniFAT
+    // looks the same, but has no marks and does not chain the directory's sectors.
     for table in tables {
         let (at, part) = (table.sector as usize, table.shape.part as usize);
         let own_part = known.get(table.sector as usize / per_sector as usize).copied().flatten();
         let strong = table.shape.votes * 2 >= table.shape.cells - table.shape.free
             && table.shape.votes >= 4
             && own_part.is_none();
-        if part < known.len() && !taken[at] && strong && known[part].is_none() {
+        if part >= known.len() || taken[at] || !strong || known[part].is_some() {
+            continue;
+        }
+        // Most files end with a sector in use.
+        let end = source.sectors - table.shape.part.saturating_mul(per_sector).min(source.sectors);
+        let ends_with_file = end <= per_sector && table.shape.used == end;
+        if table.shape.marks > 0 || ends_with_file || chains_directory(source, table)? {
             known[part] = Some(Part { sector: table.sector, shape: table.shape });
             taken[at] = true;
         }
@@ -285,4 +300,19 @@ fn search<S: Storage + ?Sized>(
     }
     parts.copy_from_slice(&known);
     Ok(())
+}
+
+/// Whether a table, taken as the part of the FAT that it speaks for, chains
+/// sectors of the directory to such, and to nothing else.
+fn chains_directory<S: Storage + ?Sized>(
+    source: &Source<'_, S>,
+    table: &TableLike,
+) -> Result<bool, Error> {
+    let dirs = &source.scan()?.dirs;
+    let is_dir = |at: u32| dirs.binary_search_by_key(&at, |dir| dir.sector).is_ok();
+    let first = table.shape.part * table.shape.cells;
+    let cells = source.cells(table.sector, "reading the FAT")?;
+    let here = dirs.iter().filter_map(|dir| cells.get(dir.sector.checked_sub(first)? as usize));
+    let mut links = here.filter(|&&cell| cell != FREE_SECTOR).peekable();
+    Ok(links.peek().is_some() && links.all(|&cell| cell == END_OF_CHAIN || is_dir(cell)))
 }

@@ -42,6 +42,8 @@ pub(super) struct Found {
     pub(super) guessed: Vec<Range<u64>>,
     /// Units, counted in the stream, that another stream lays claim to.
     pub(super) doubtful: Vec<Range<u64>>,
+    /// Whether the chain goes on behind what the entry promises, or ends before.
+    pub(super) has_odd_length: bool,
     state: State,
 }
 
@@ -192,6 +194,12 @@ impl Links {
         self.found[id].state == State::Exact
     }
 
+    /// Streams of at least two units whose chains are what is promised.
+    pub(super) fn exact_chains_count(&self) -> u64 {
+        let exact = self.found.iter().zip(&self.wants);
+        exact.filter(|(found, want)| found.state == State::Exact && want.units > 1).count() as u64
+    }
+
     pub(super) fn units_wanted(&self, id: usize) -> u64 {
         self.wants[id].units
     }
@@ -304,6 +312,9 @@ impl Links {
     pub(super) fn settle(&mut self, may_guess: impl Fn(usize) -> bool) {
         let mut open: Vec<usize> =
             (0..self.found.len()).filter(|&id| self.found[id].state == State::Open).collect();
+        // A length beyond the table is overwritten, and then the start may be as well.
+        let absurd: Vec<usize> =
+            open.extract_if(.., |&mut id| self.wants[id].units > self.cells.len() as u64).collect();
         self.count_links(&open);
         open.retain(|&id| !self.follow(id));
         self.find_pieces();
@@ -317,6 +328,12 @@ impl Links {
         }
         for id in without {
             self.guess(id, may_guess(id));
+        }
+        for id in absurd {
+            self.guess(id, false);
+            let found = &mut self.found[id];
+            let units = found.runs.iter().filter(|run| run.0 != GAP).map(|run| run.1).sum();
+            ranges::add(&mut found.doubtful, 0..units);
         }
     }
 
@@ -341,9 +358,23 @@ impl Links {
     /// The unit that a unit's cell leads to, if nothing contradicts.
     fn next_unit(&self, unit: u32) -> Option<u32> {
         let next = self.cell(unit)?;
+        let cell = self.cell(next)?;
         let alone =
             self.is_free(next) && self.into[next as usize] == 1 && self.starts[next as usize] == 0;
-        alone.then_some(next)
+        // A link into what no chain goes through may be the one that is wrong, and so
+        // may one beside what was overwritten: half of it may have been.
+        let goes_on = cell == END_OF_CHAIN || cell < self.len();
+        let likely = next == unit + 1 || (goes_on && !self.is_at_edge(unit));
+        (alone && likely).then_some(next)
+    }
+
+    /// Whether a neighbour of a unit's cell is impossible or zero.
+    fn is_at_edge(&self, unit: u32) -> bool {
+        let damaged = |unit: Option<u32>| {
+            let cell = unit.and_then(|unit| self.cell(unit));
+            matches!(cell, Some(UNKNOWN | 0))
+        };
+        damaged(unit.checked_sub(1)) || damaged(unit.checked_add(1))
     }
 
     /// Serves a stream whose links contradict nobody as far as it needs them.
@@ -373,6 +404,7 @@ impl Links {
         }
         // The rest of the chain is the stream's too.
         while let Some(next) = self.next_unit(at) {
+            found.has_odd_length = true;
             self.owner[next as usize] = stamp(id);
             at = next;
         }
@@ -480,6 +512,9 @@ impl Links {
                 continue;
             }
             if self.cells[at as usize] == END_OF_CHAIN {
+                // One of the two is wrong; if it is the length, the stream ends in here.
+                found.has_odd_length = true;
+                ranges::add(&mut found.doubtful, count - 1..count);
                 break;
             }
             let next = if may_guess { self.guess_next(at, want.units - count) } else { None };
@@ -507,11 +542,21 @@ impl Links {
         }
     }
 
+    /// Whether the links from a unit on, whoever has them, end after just so many units.
+    fn ends_after(&mut self, from: u32, units: u64) -> bool {
+        let mut at = from;
+        for _ in 1..units {
+            let Some(next) = self.cell(at).filter(|_| self.wasted_left > 0) else { return false };
+            self.wasted_left -= 1;
+            at = next;
+        }
+        self.cell(at) == Some(END_OF_CHAIN)
+    }
+
     /// What may come after a unit whose link is lost, with `rest` units to go.
-    fn guess_next(&self, at: u32, rest: u64) -> Option<u32> {
-        // A link that looks sound and is contradicted by others is followed as doubtful.
+    fn guess_next(&mut self, at: u32, rest: u64) -> Option<u32> {
         let cell = self.cells[at as usize];
-        if self.cell(cell).is_some() && !self.looks_damaged(at) {
+        if self.cell(cell).is_some() && self.ends_after(cell, rest) {
             return None;
         }
         let mut behind = at + 1;
@@ -523,6 +568,13 @@ impl Links {
             && self.starts[behind as usize] == 0
             && (self.into[behind as usize] == 0 || cell == behind)
             && (self.cells[behind as usize] != END_OF_CHAIN || rest == 1);
+        if can_be_next && self.pieces.get(&behind) == Some(&rest) {
+            return Some(behind);
+        }
+        // A link that looks sound and is contradicted by others is followed as doubtful.
+        if self.cell(cell).is_some() && !self.looks_damaged(at) {
+            return None;
+        }
         let behind = can_be_next.then_some(behind);
         // A piece of another length lies there, or another stream begins too soon.
         let speaks_against = behind.is_none_or(|behind| match self.pieces.get(&behind) {
@@ -537,11 +589,8 @@ impl Links {
     /// zeros, or neighbours that are the same or impossible.
     fn looks_damaged(&self, at: u32) -> bool {
         let cell = self.cells[at as usize];
-        let beside = |unit: Option<u32>| {
-            let cell_beside = unit.and_then(|unit| self.cell(unit));
-            cell_beside.is_some_and(|beside| beside == UNKNOWN || beside == cell)
-        };
-        cell == 0 || beside(at.checked_sub(1)) || beside(at.checked_add(1))
+        let same = |unit: Option<u32>| unit.and_then(|unit| self.cell(unit)) == Some(cell);
+        cell == 0 || self.is_at_edge(at) || same(at.checked_sub(1)) || same(at.checked_add(1))
     }
 
     /// Follows links into units that another stream has; gives how many units
@@ -552,7 +601,7 @@ impl Links {
         while count < units && self.shared_left > 0 {
             let Some(next) = self.cell(at).filter(|&next| self.cell(next).is_some()) else { break };
             let owner = self.owner[next as usize];
-            if owner == METADATA || owner == stamp(id) {
+            if owner == stamp(id) {
                 break;
             }
             self.shared_left -= 1;

@@ -1,7 +1,7 @@
 //! One reading of the damaged file: a sector size, the tables and the
 //! directory as far as they are found, and where every stream's bytes are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::body::Body;
 use super::entries::{Directory, Held, Placed, kind_of, name_of};
@@ -44,9 +44,11 @@ pub(super) struct Plan {
     pub(super) findings: Vec<Finding>,
     pub(super) root: Option<RawDirEntry>,
     pub(super) nodes: Vec<Node>,
-    /// Streams whose chain is what their entry says, and all streams with content.
-    pub(super) exact: u64,
-    pub(super) streams: u64,
+    /// Streams whose chain is not what their entry says.
+    pub(super) misfits: u64,
+    /// Chains of the FAT that are, and FAT sectors that mark themselves: what
+    /// could not be so by accident.
+    pub(super) proofs: u64,
     /// FAT sectors that mark themselves.
     pub(super) marked_count: u32,
     pub(super) dir_sectors_count: u32,
@@ -118,8 +120,9 @@ impl Plan {
             findings: Vec::new(),
             root,
             nodes: Vec::new(),
-            exact: 0,
-            streams: 0,
+            misfits: 0,
+            // Chains of the MiniFAT are the same whatever the sectors' size.
+            proofs: u64::from(marked_count) + work.links.exact_chains_count(),
             marked_count,
             dir_sectors_count,
         };
@@ -133,7 +136,17 @@ impl Plan {
 impl Plan {
     /// How much speaks for this reading; the greater the better.
     pub(super) fn evidence(&self) -> impl Ord + use<> {
-        (self.exact, self.root.is_some(), self.marked_count, self.dir_sectors_count > 0)
+        let held = self.nodes.iter().filter(|node| !node.orphan).count();
+        (self.proofs, self.root.is_some(), held)
+    }
+}
+
+impl Plan {
+    /// Marks every byte as guessed: nothing proves that this reading is the right one.
+    pub(super) fn doubt_all(&mut self) {
+        for node in self.nodes.iter_mut().filter(|node| node.is_stream) {
+            ranges::add(&mut node.body.guessed, 0..node.body.len);
+        }
     }
 }
 
@@ -222,7 +235,7 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         let root = self.directory.root()?;
         let start = root.start_sector.get();
         let wanted = self.source.geometry.sectors_for(self.stream_len(root));
-        if wanted == 0 {
+        if wanted == 0 || wanted > u64::from(self.links.len()) || !self.links.is_free(start) {
             return None;
         }
         let units = self.links.chain_len(start).filter(|&units| units >= wanted).unwrap_or(wanted);
@@ -393,16 +406,19 @@ impl<S: Storage + ?Sized> Work<'_, S> {
             };
             let len = if is_stream { self.stream_len(raw) } else { 0 };
             let mut body = Body::default();
+            let mut is_unsure = false;
             if is_stream {
                 if let Some(id) = wants[slot as usize] {
-                    plan.streams += u64::from(len > 0);
-                    plan.exact += u64::from(len > 0 && self.links.is_exact(id));
-                    body = Body::in_sectors(self.links.found(id), len, geometry, self.source.len);
+                    plan.misfits += u64::from(!self.links.is_exact(id));
+                    let found = self.links.found(id);
+                    is_unsure = found.has_odd_length;
+                    body = Body::in_sectors(found, len, geometry, self.source.len);
                 } else if let Some(id) = minis.wants[slot as usize] {
-                    plan.streams += u64::from(len > 0);
-                    plan.exact += u64::from(len > 0 && minis.links.is_exact(id));
+                    plan.misfits += u64::from(!minis.links.is_exact(id));
                     let unit = u64::from(geometry.mini_bytes());
-                    body = Body::in_minis(minis.links.found(id), len, unit, &minis.body);
+                    let found = minis.links.found(id);
+                    is_unsure = found.has_odd_length;
+                    body = Body::in_minis(found, len, unit, &minis.body);
                 } else {
                     body = Body::in_sectors(&Found::default(), len, geometry, self.source.len);
                 }
@@ -416,14 +432,15 @@ impl<S: Storage + ?Sized> Work<'_, S> {
                 raw: Some(raw.clone()),
                 body,
                 promised: len,
-                is_unsure: false,
+                is_unsure,
             });
         }
     }
 
     /// Adds the chains that no entry has, if entries are lost.
     ///
-    /// Their lengths are those of their sectors, and their names are gone.
+    /// A chain goes to the entry that has its start and no length that would fit.
+    /// Without one its name is gone. Its length is that of its sectors.
     fn add_nameless(&mut self, plan: &mut Plan, minis: &mut Minis) -> Result<(), Error> {
         let lost = |node: &Node| node.is_stream && node.promised > 0 && node.body.there() == 0;
         // An empty stream that has a start may have been overwritten there.
@@ -432,7 +449,8 @@ impl<S: Storage + ?Sized> Work<'_, S> {
             node.is_stream && node.promised == 0 && start < END_OF_CHAIN
         };
         let some_emptied = plan.nodes.iter().any(emptied);
-        if !self.directory.damaged && !some_emptied && !plan.nodes.iter().any(lost) {
+        let damaged = self.directory.damaged || plan.nodes.iter().any(lost);
+        if !damaged && !some_emptied && plan.misfits == 0 {
             return Ok(());
         }
         let geometry = self.source.geometry;
@@ -448,13 +466,31 @@ impl<S: Storage + ?Sized> Work<'_, S> {
             chains.retain(|&(first, _)| !is_dir(first) && !is_table(first));
         }
         let mini_chains = minis.links.unowned_chains();
-        if some_emptied && !(chains.is_empty() && mini_chains.is_empty()) {
+        let some_unowned = !(chains.is_empty() && mini_chains.is_empty());
+        if damaged || some_unowned || plan.misfits > 0 {
             for node in plan.nodes.iter_mut().filter(|node| emptied(node)) {
                 node.is_unsure = true;
             }
         }
-        let mut add = |name: String, mut body: Body| {
+        let mut nameless = HashMap::new();
+        for (nth, node) in plan.nodes.iter().enumerate() {
+            let is_bare = node.promised == 0 || node.body.is_doubtful() || lost(node);
+            let may_be_cut = node.promised < u64::from(geometry.mini_cutoff);
+            if let Some(raw) = node.raw.as_ref().filter(|_| node.is_stream && is_bare && may_be_cut)
+            {
+                nameless.insert(raw.start_sector.get(), nth);
+            }
+        }
+        let mut add = |first: u32, name: String, mut body: Body| {
+            if body.there() == 0 {
+                return;
+            }
             ranges::add(&mut body.guessed, 0..body.len);
+            if let Some(nth) = nameless.remove(&first) {
+                let node = &mut plan.nodes[nth];
+                (node.body, node.is_unsure) = (body, true);
+                return;
+            }
             plan.nodes.push(Node {
                 parent: Some(0),
                 name: name.encode_utf16().collect(),
@@ -469,16 +505,14 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         for (first, units) in chains {
             let found = self.links.chain_found(first, units);
             let len = units * u64::from(geometry.sector_bytes());
-            add(
-                format!("Sector {first}"),
-                Body::in_sectors(&found, len, geometry, self.source.len),
-            );
+            let body = Body::in_sectors(&found, len, geometry, self.source.len);
+            add(first, format!("Sector {first}"), body);
         }
         for (first, units) in mini_chains {
             let found = minis.links.chain_found(first, units);
             let unit = u64::from(geometry.mini_bytes());
             let body = Body::in_minis(&found, units * unit, unit, &minis.body);
-            add(format!("Mini sector {first}"), body);
+            add(first, format!("Mini sector {first}"), body);
         }
         Ok(())
     }

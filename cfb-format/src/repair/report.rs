@@ -1,11 +1,15 @@
 //! What [`repair`](crate::repair) says it found and saved.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
 use super::ranges;
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingCode};
 use crate::version::Version;
+
+/// Findings of one code that the text has.
+const EXAMPLES: u64 = 4;
 
 /// How much of a stream was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +17,7 @@ pub enum Recovery {
     /// Every byte, by links that nothing contradicts.
     Whole,
     /// Every byte, but some by a guess, or from sectors that another stream
-    /// lays claim to as well.
+    /// lays claim to as well; or the length does not fit the sectors.
     Guessed,
     /// Some bytes; the others are missing and read as zeros.
     Partial,
@@ -105,7 +109,9 @@ impl RepairedStream {
 
     /// Bytes that were copied from the damaged file.
     pub fn recovered_bytes(&self) -> u64 {
-        self.len_bytes - ranges::total(&self.missing).min(self.len_bytes)
+        let mut missing = Vec::new();
+        ranges::copy_within(&self.missing, &(0..self.len_bytes), 0, &mut missing);
+        self.len_bytes - ranges::total(&missing)
     }
 }
 
@@ -201,8 +207,17 @@ impl RepairReport {
 
 impl fmt::Display for RepairReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One cause often breaks a rule at many places: some of them tell it.
+        let mut told: BTreeMap<FindingCode, u64> = BTreeMap::new();
         for finding in &self.findings {
-            writeln!(f, "{:<7}  {finding}", "found")?;
+            let count = told.entry(finding.code()).or_default();
+            *count += 1;
+            if *count <= EXAMPLES {
+                writeln!(f, "{:<7}  {finding}", "found")?;
+            }
+        }
+        for (code, count) in told.iter().filter(|(_, count)| **count > EXAMPLES) {
+            writeln!(f, "{:<7}  {} more of {code}", "found", count - EXAMPLES)?;
         }
         for stream in self.streams.iter().filter(|stream| stream.recovery != Recovery::Whole) {
             writeln!(f, "{stream}")?;

@@ -26,6 +26,8 @@ pub(super) struct TableShape {
     /// Cells that hold zero: a link to the first sector, or overwritten.
     pub(super) zeros: u32,
     pub(super) free: u32,
+    /// Cells up to the last that is not free.
+    pub(super) used: u32,
     /// Whether the part of the FAT that has the sector's own cell would mark
     /// the sector as the FAT's, if this were that part.
     pub(super) own_mark: bool,
@@ -43,6 +45,9 @@ impl TableShape {
         };
         let mut lead = 0_u32;
         for (at, &cell) in (0..).zip(cells) {
+            if cell != FREE_SECTOR {
+                shape.used = at + 1;
+            }
             match cell {
                 FREE_SECTOR => shape.free += 1,
                 END_OF_CHAIN => shape.ends += 1,
@@ -95,7 +100,8 @@ impl DirShape {
     pub(super) fn of(bytes: &[u8], max_slots: u32) -> Self {
         // Most sectors of a file are none of the directory: the types say so.
         let types = || bytes.chunks_exact(size_of::<RawDirEntry>()).map(|entry| entry[0x42]);
-        if types().any(|kind| kind > TYPE_ROOT && kind != 0xFF) || types().all(|kind| kind == 0) {
+        let strange = types().filter(|&kind| kind > TYPE_ROOT && kind != 0xFF).count();
+        if strange * 4 > types().count() || types().all(|kind| kind == 0) {
             return Self::default();
         }
         Self::of_entries(&decode_entries(bytes), max_slots)
@@ -118,9 +124,10 @@ impl DirShape {
         shape
     }
 
-    /// Whether the sector can be nothing else.
+    /// Whether the sector can hardly be anything else; some of it may be overwritten.
     pub(super) fn is_directory(&self) -> bool {
-        self.good > 0 && self.good + self.blank == self.slots
+        let bad = self.slots - self.good - self.blank;
+        self.good > 0 && bad <= self.good && bad * 4 <= self.slots
     }
 
     /// Whether something of a directory is there.

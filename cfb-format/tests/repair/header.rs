@@ -12,7 +12,13 @@ fn overwrite_header(sample: &Sample, lengths: &[usize]) -> (usize, Vec<String>) 
             for (how, damaged) in overwritten(&sample.bytes, &range) {
                 cases += 1;
                 let what = format!("{how} over the header's bytes {range:?}");
-                complaints.extend(judge(sample, &damaged, &range, &what, |_| true));
+                complaints.extend(judge(
+                    sample,
+                    &damaged,
+                    std::slice::from_ref(&range),
+                    &what,
+                    |_| true,
+                ));
             }
         }
     }

@@ -60,32 +60,55 @@ fn is_in(ranges: &[Range<u64>], at: u64) -> bool {
 }
 
 /// Complains of bytes that are wrong although the report vouches for them. `touched` names the bytes that were damaged.
-fn unmarked(repaired: &Repaired, sample: &Sample, touched: &Range<usize>) -> Vec<String> {
+pub(crate) fn unmarked(
+    repaired: &Repaired,
+    sample: &Sample,
+    touched: &[Range<usize>],
+) -> Vec<String> {
     let mut complaints = Vec::new();
     for (stream, content) in &repaired.streams {
         if stream.is_nameless() || stream.recovery() == Recovery::Lost {
             continue;
         }
-        // An entry whose name was hit is judged by its content.
         let original = sample.streams.iter().find(|(path, _)| name(path) == name(stream.path()));
-        let wrong = |original: &[u8]| {
-            (0..content.len().max(original.len())).find(|&at| {
+        let is_hit = |path: &str| {
+            let slot = sample.slot_at(sample.account.item(path).slot);
+            touched.iter().any(|hit| slot < hit.end && hit.start < slot + 128)
+        };
+        let wrong = |path: &str, original: &[u8]| {
+            let ends = [content.len(), original.len()];
+            let unit = if original.len() < 4096 { 64 } else { sample.sector_bytes() };
+            let alike = ends[0].div_ceil(unit) == ends[1].div_ceil(unit);
+            // The length is in the entry: within the last sector, nothing tells that it was hit.
+            let end =
+                if is_hit(path) && alike { ends[0].min(ends[1]) } else { ends[0].max(ends[1]) };
+            (0..end).find(|&at| {
                 let marked = [stream.missing(), stream.guessed(), stream.doubtful()]
                     .iter()
                     .any(|ranges| is_in(ranges, at as u64));
                 content.get(at) != original.get(at) && !marked
             })
         };
-        // A length that is known to be unsure.
-        if stream.recovery() == Recovery::Guessed && stream.is_empty() {
+        // A length that is said to be unsure.
+        let marks = [stream.guessed(), stream.doubtful()];
+        let all = |ranges: &[Range<u64>]| ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+        let whole = marks.iter().any(|ranges| all(ranges) == stream.len());
+        if stream.recovery() == Recovery::Guessed
+            && (whole || marks.iter().all(|ranges| ranges.is_empty()))
+        {
             continue;
         }
         let at = match original {
             Some((path, _)) if is_touched(sample, path, touched) => continue,
-            Some((_, original)) => wrong(original),
-            None if sample.streams.iter().any(|(_, original)| wrong(original).is_none()) => None,
+            Some((path, original)) => wrong(path, original),
             None => Some(0),
         };
+        // An entry whose name was hit is told by its content.
+        let renamed =
+            |(path, original): &(String, Vec<u8>)| is_hit(path) && wrong(path, original).is_none();
+        if at.is_some() && sample.streams.iter().any(renamed) {
+            continue;
+        }
         if let Some(at) = at {
             complaints.push(format!("byte {at} is wrong and not marked: {stream}"));
         }
@@ -94,9 +117,9 @@ fn unmarked(repaired: &Repaired, sample: &Sample, touched: &Range<usize>) -> Vec
 }
 
 /// Whether the content of a stream was damaged.
-pub(crate) fn is_touched(sample: &Sample, path: &str, touched: &Range<usize>) -> bool {
+pub(crate) fn is_touched(sample: &Sample, path: &str, touched: &[Range<usize>]) -> bool {
     let places = sample.places(path);
-    places.iter().any(|&(at, len)| at < touched.end && touched.start < at + len)
+    places.iter().any(|&(at, len)| touched.iter().any(|hit| at < hit.end && hit.start < at + len))
 }
 
 /// The greatest part of a stream's bytes, in thousandths, that some stream of the new file has where they were.
@@ -122,7 +145,7 @@ fn share(repaired: &Repaired, path: &str, original: &[u8]) -> usize {
 pub(crate) fn judge(
     sample: &Sample,
     damaged: &[u8],
-    touched: &Range<usize>,
+    touched: &[Range<usize>],
     what: &str,
     expected: impl Fn(&str) -> bool,
 ) -> Vec<String> {

@@ -6,10 +6,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod corpus;
 mod directory;
 mod header;
+mod hostile;
 mod intact;
 mod judge;
+mod random;
 mod samples;
 mod tables;
 mod truncated;

@@ -21,7 +21,13 @@ fn what_lies_before_the_cut_comes_back() {
                 let expected = |_: &str| tables_first && end >= metadata;
                 let what = format!("cut to {kept} sectors and {more_bytes} bytes");
                 cases += 1;
-                complaints.extend(judge(&sample, damaged, &cut, &what, expected));
+                complaints.extend(judge(
+                    &sample,
+                    damaged,
+                    std::slice::from_ref(&cut),
+                    &what,
+                    expected,
+                ));
             }
         }
     }

@@ -1,0 +1,135 @@
+//! Real files: whatever a tolerant open reads, repair keeps, at the same path; nothing panics, and every result is strict.
+//!
+//! `CFB_CORPUS` names the folder of files; without it the test says that it was skipped.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use cfb_format::{CompoundFile, Entry, EntryId};
+
+use crate::judge::{Repaired, repaired};
+
+/// Damaged files that none of twelve readers reads whole, and of which a tolerant open reads one stream otherwise: by a link
+/// that stands among overwritten ones, or leads to a sector that no chain goes on from. Repair takes such a link as lost,
+/// and marks what it guesses instead.
+const OTHERWISE: [&str; 4] = [
+    "0587cbef02884b5a.cfb",
+    "07b48fcd8a3b85a8.cfb",
+    "574a4550e7e63a8e.cfb",
+    "60a122ad09b2286e.cfb",
+];
+
+/// The name as repair writes it: `_` for what the format forbids.
+fn legal(units: &[u16]) -> String {
+    let characters = char::decode_utf16(units.iter().copied()).map(|character| match character {
+        Ok('\0' | '/' | '\\' | ':' | '!') | Err(_) => '_',
+        Ok(character) => character,
+    });
+    let name: String = characters.collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+/// Complaints about one file.
+fn compare(path: &Path) -> Vec<String> {
+    let bytes = std::fs::read(path).expect("a file of the corpus");
+    let repaired = match repaired(&bytes) {
+        Ok(repaired) => repaired,
+        Err(complaint) => return vec![complaint],
+    };
+    let Ok(file) = CompoundFile::open(path) else { return vec![] };
+    let Some(repaired) = repaired else { return vec!["opens and is not repaired".to_owned()] };
+    let mut complaints = Vec::new();
+    let mut paths: HashMap<EntryId, String> = HashMap::new();
+    let mut storages = 0;
+    for entry in file.walk() {
+        let path = match entry.parent() {
+            None => String::new(),
+            Some(parent) => format!("{}/{}", paths[&parent], legal(entry.name_utf16())),
+        };
+        if entry.is_stream() {
+            complaints.extend(compare_stream(&file, &entry, &path, &repaired));
+        } else {
+            storages += u64::from(entry.parent().is_some());
+            if entry.parent().is_some() {
+                complaints.extend(compare_storage(&entry, &path, &repaired));
+            }
+        }
+        paths.insert(entry.id(), path);
+    }
+    if repaired.report.storages_count() < storages {
+        complaints.push(format!("{} of {storages} storages", repaired.report.storages_count()));
+    }
+    if repaired.file.root().clsid() != file.root().clsid() {
+        complaints.push("the root has another class".to_owned());
+    }
+    if !complaints.is_empty() {
+        complaints.push(repaired.report.to_string());
+    }
+    complaints
+}
+
+fn compare_stream(
+    file: &CompoundFile,
+    entry: &Entry,
+    path: &str,
+    repaired: &Repaired,
+) -> Option<String> {
+    // A stream that does not read is judged by what was built to break it.
+    let content = file.read_stream(entry).ok()?;
+    let there = repaired.streams.iter().filter(|(stream, _)| stream.path() == path);
+    let mut same = there.clone().filter(|(_, found)| *found == content);
+    if same.next().is_some() {
+        return None;
+    }
+    // Where two entries have one name, the second gets another.
+    let twin = format!("{path}~");
+    let twins = repaired.streams.iter().filter(|(stream, _)| stream.path().starts_with(&twin));
+    if twins.clone().any(|(_, found)| *found == content) {
+        return None;
+    }
+    let found = there.map(|(stream, _)| stream.to_string()).next();
+    Some(format!("{path:?} of {} bytes is {found:?}", content.len()))
+}
+
+fn compare_storage(entry: &Entry, path: &str, repaired: &Repaired) -> Option<String> {
+    let facts = |entry: &Entry| {
+        (entry.clsid(), entry.state_bits(), entry.created().raw(), entry.modified().raw())
+    };
+    let Ok(found) = repaired.file.entry(path) else {
+        return Some(format!("no storage {path:?}"));
+    };
+    let twins = (2..9).filter_map(|nth| repaired.file.entry(format!("{path}~{nth}").as_str()).ok());
+    let same =
+        std::iter::once(found.clone()).chain(twins).any(|found| facts(&found) == facts(entry));
+    (!same).then(|| format!("{path:?} is {found:?}"))
+}
+
+#[test]
+fn real_files_keep_what_a_tolerant_open_reads() {
+    let Some(corpus) = std::env::var_os("CFB_CORPUS").filter(|folder| !folder.is_empty()) else {
+        return eprintln!("skipped: CFB_CORPUS names no folder of compound files");
+    };
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for folder in ["files", "interop"] {
+        let files = std::fs::read_dir(Path::new(&corpus).join(folder)).expect("a folder");
+        let mut files: Vec<_> = files.map(|file| file.expect("an entry").path()).collect();
+        files.sort();
+        files.retain(|path| !OTHERWISE.iter().any(|file| path.ends_with(file)));
+        for path in files {
+            count += 1;
+            let found = std::panic::catch_unwind(|| compare(&path))
+                .unwrap_or_else(|_| vec!["panics".to_owned()]);
+            if !found.is_empty() {
+                let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+                complaints.push(format!("{name}: {}", found.join("\n")));
+            }
+        }
+    }
+    assert!(
+        complaints.is_empty(),
+        "{} complaints in {count} files:\n{}",
+        complaints.len(),
+        complaints.join("\n\n")
+    );
+}
