@@ -102,13 +102,8 @@ impl<S: Storage> CompoundFile<S> {
         CreateOptions::new().create_storage(storage)
     }
 
-    pub(crate) fn with_state(
-        storage: ReadCache<S>,
-        state: State,
-        writable: bool,
-    ) -> Result<Self, Error> {
-        let len = storage.len().doing("asking for the length of the storage", 0)?;
-        Ok(Self { shared: Arc::new(Shared::new(storage, state, writable, len)) })
+    pub(crate) fn with_state(storage: ReadCache<S>, state: State, writable: bool) -> Self {
+        Self { shared: Arc::new(Shared::new(storage, state, writable)) }
     }
 
     /// The version of the format.

@@ -70,12 +70,16 @@ impl<'a, S: Storage> Reader<'a, S> {
         {
             return Ok(Cow::Borrowed(bytes));
         }
-        let mut bytes = vec![0; len];
-        let mut rest = &mut bytes[..];
+        let mut bytes = Vec::with_capacity(len);
         for run in chain.runs() {
-            let (now, later) = rest.split_at_mut(run.count().get() as usize * sector_bytes);
-            self.read(now, geometry.offset_of(run.start()).get(), doing)?;
-            rest = later;
+            let offset = geometry.offset_of(run.start()).get();
+            let (from, len) = (bytes.len(), run.count().get() as usize * sector_bytes);
+            if let Some(there) = self.bytes(offset, len) {
+                bytes.extend_from_slice(there);
+            } else {
+                bytes.resize(from + len, 0);
+                self.read(&mut bytes[from..], offset, doing)?;
+            }
         }
         Ok(Cow::Owned(bytes))
     }

@@ -120,7 +120,20 @@ impl Name {
 
     /// Appends the name as text, with U+FFFD for each lone surrogate.
     pub(crate) fn append_to(&self, text: &mut String) {
-        for unit in char::decode_utf16(self.units().iter().copied()) {
+        let units = self.units();
+        let mut ascii = [0; FIELD_UNITS];
+        let ascii = &mut ascii[..units.len()];
+        for (byte, &unit) in ascii.iter_mut().zip(units) {
+            // A unit that is no ASCII becomes a byte that is none.
+            *byte = u8::try_from(unit).unwrap_or(u8::MAX);
+        }
+        if ascii.is_ascii()
+            && let Ok(ascii) = std::str::from_utf8(ascii)
+        {
+            text.push_str(ascii);
+            return;
+        }
+        for unit in char::decode_utf16(units.iter().copied()) {
             text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
         }
     }

@@ -92,7 +92,7 @@ impl OpenOptions {
                 return Err(Error::NotStrict { first: Box::new(first), count });
             }
         }
-        CompoundFile::with_state(storage, state, self.write)
+        Ok(CompoundFile::with_state(storage, state, self.write))
     }
 }
 
@@ -154,7 +154,7 @@ impl CreateOptions {
             storage.set_len(0).doing("emptying the storage", 0)?;
         }
         let file =
-            CompoundFile::with_state(ReadCache::new(storage), State::new(self.version), true)?;
+            CompoundFile::with_state(ReadCache::new(storage), State::new(self.version), true);
         file.flush()?;
         Ok(file)
     }

@@ -10,7 +10,7 @@ use crate::error::{Doing, Error};
 use crate::node::Place;
 use crate::read_cache::ReadCache;
 use crate::state::State;
-use crate::storage::Storage;
+use crate::storage::{Storage, append};
 use crate::version::Geometry;
 use crate::write_behind::WriteBehind;
 
@@ -31,15 +31,15 @@ pub(crate) struct Shared<S: Storage> {
 }
 
 impl<S: Storage> Shared<S> {
-    pub(crate) fn new(storage: ReadCache<S>, state: State, writable: bool, len: u64) -> Self {
+    pub(crate) fn new(storage: ReadCache<S>, state: State, writable: bool) -> Self {
         Self {
             storage: Some(storage),
             pending: WriteBehind::new(),
             mini_stream: Arc::clone(&state.mini_stream),
             geometry: state.geometry,
-            state: RwLock::new(state),
             writable,
-            physical_end: AtomicU64::new(len),
+            physical_end: AtomicU64::new(state.file_len),
+            state: RwLock::new(state),
         }
     }
 
@@ -224,7 +224,7 @@ impl<S: Storage> Shared<S> {
                 let bytes = usize::try_from(from).ok().and_then(|from| bytes.get(from..));
                 let bytes = bytes.unwrap_or(&[]);
                 let len = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
-                to.extend_from_slice(&bytes[..len]);
+                append(to, &bytes[..len]);
             });
             if !is_lent {
                 to.truncate(before);

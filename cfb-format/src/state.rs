@@ -114,7 +114,7 @@ pub(crate) struct State {
     pub(crate) geometry: Geometry,
     pub(crate) header: Header,
     /// Length in bytes and number of sectors of the file as opened.
-    file_len: u64,
+    pub(crate) file_len: u64,
     file_sectors: u32,
     sectors: Sectors,
     pub(crate) fat_sectors: Vec<Option<SectorId>>,
