@@ -6,6 +6,7 @@ mod changing;
 mod hostile;
 mod packing;
 mod reading;
+mod repairing;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -161,7 +161,9 @@ fn a_wrong_command_line_exits_with_2() {
 
 #[test]
 fn help_of_every_verb_has_examples() {
-    for verb in ["ls", "tree", "cat", "extract", "pack", "add", "rm", "mv", "info", "check"] {
+    for verb in
+        ["ls", "tree", "cat", "extract", "pack", "add", "rm", "mv", "info", "check", "repair"]
+    {
         let run = cfb([verb, "--help"]);
         assert!(run.done().contains(&format!("Examples:\n  cfb {verb} ")), "{verb}");
     }

@@ -56,7 +56,7 @@ fn name(severity: Severity) -> &'static str {
 
 /// One finding in JSON.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     severity: &'static str,
     code: &'static str,
     text: String,
@@ -71,7 +71,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    pub(crate) fn of(finding: &'a Finding) -> Self {
         Self {
             severity: name(finding.severity()),
             code: finding.code().as_str(),

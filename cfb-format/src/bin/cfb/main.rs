@@ -24,6 +24,7 @@ mod ls;
 mod mv;
 mod pack;
 mod progress;
+mod repair;
 mod rm;
 mod show;
 mod staged;
@@ -67,7 +68,8 @@ Examples:
   cfb cat report.doc WordDocument > body.bin
   cfb extract report.doc --to report
   cfb pack report report.doc
-  cfb check report.doc";
+  cfb check report.doc
+  cfb repair report.doc -o saved.doc";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -81,6 +83,7 @@ enum Verb {
     Mv(mv::Args),
     Info(info::Args),
     Check(check::Args),
+    Repair(repair::Args),
 }
 
 /// How a verb ended, when it did not fail.
@@ -119,6 +122,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Mv(args) => mv::run(&args, strictness),
         Verb::Info(args) => info::run(&args, strictness),
         Verb::Check(args) => check::run(&args, strictness),
+        Verb::Repair(args) => repair::run(&args),
     }
 }
 

@@ -59,11 +59,20 @@ pub(crate) struct Args {
 
 /// The version as it is typed.
 #[derive(Clone, Copy, ValueEnum)]
-enum VersionArg {
+pub(crate) enum VersionArg {
     #[value(name = "3")]
     V3,
     #[value(name = "4")]
     V4,
+}
+
+impl From<VersionArg> for Version {
+    fn from(version: VersionArg) -> Self {
+        match version {
+            VersionArg::V3 => Self::V3,
+            VersionArg::V4 => Self::V4,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -79,10 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let started = Instant::now();
     let staged = Staged::beside(&args.file);
-    let version = match args.version {
-        VersionArg::V3 => Version::V3,
-        VersionArg::V4 => Version::V4,
-    };
+    let version = args.version.into();
     let file = CreateOptions::new().version(version).create_new(staged.path()).doing(doing)?;
     if let Some(clsid) = args.clsid {
         file.set_clsid("/", clsid).doing(doing)?;
