@@ -1,7 +1,7 @@
 //! Finding the FAT: where the DIFAT says, and where that is wrong, by content.
 
 use super::links::UNKNOWN;
-use super::shape::TableShape;
+use super::shape::{DirShape, TableShape};
 use super::source::{Source, TableLike};
 use crate::error::Error;
 use crate::finding::{Finding, FindingCode};
@@ -166,8 +166,9 @@ fn read_difat<S: Storage + ?Sized>(
         }
         let mut cells = source.cells(next, "reading the DIFAT")?;
         let link = cells.pop().expect("a DIFAT sector has cells");
-        let possible = |cell: &&u32| **cell >= FAT_SECTOR || **cell < source.sectors;
-        if cells.iter().filter(possible).count() * 4 < cells.len() * 3 {
+        if !can_be_difat(&cells, source.sectors)
+            || DirShape::of_entries(&source.entries(next)?, source.max_slots()).good > 0
+        {
             break;
         }
         let before = HEADER_DIFAT_LEN + difat.own.len() * cells.len();
@@ -192,114 +193,200 @@ fn read_difat<S: Storage + ?Sized>(
     Ok(difat)
 }
 
+/// Whether a sector can be one of the DIFAT: sectors of the file, then padding.
+fn can_be_difat(cells: &[u32], sectors: u32) -> bool {
+    let named = cells.iter().filter(|&&cell| 0 < cell && cell < sectors).count();
+    let padding = cells.iter().filter(|&&cell| cell >= FAT_SECTOR || cell == 0).count();
+    named > 0 && (named + padding) * 4 >= cells.len() * 3
+}
+
 /// Looks through the file for the parts that the DIFAT does not give.
 fn search<S: Storage + ?Sized>(
     source: &Source<'_, S>,
     parts: &mut [Option<Part>],
     doubtful: &[u32],
 ) -> Result<(), Error> {
-    let per_sector = source.geometry.cells_per_sector();
-    let tables = &source.scan()?.tables;
-    let mut taken: Vec<bool> = vec![false; source.sectors as usize];
-    let is_doubtful = {
-        let mut flags = vec![false; parts.len()];
-        for &part in doubtful {
-            flags[part as usize] = true;
-        }
-        flags
+    let mut search = Search {
+        source,
+        tables: &source.scan()?.tables,
+        known: parts.to_vec(),
+        taken: vec![false; source.sectors as usize],
+        marked: vec![false; source.sectors as usize],
+        read: vec![false; parts.len()],
     };
-    let mut known: Vec<Option<Part>> = parts
-        .iter()
-        .zip(&is_doubtful)
-        .map(|(found, doubtful)| found.filter(|_| !doubtful))
-        .collect();
-    for found in known.iter().flatten() {
-        taken[found.sector as usize] = true;
+    for &part in doubtful {
+        search.known[part as usize] = None;
+    }
+    for found in search.known.iter().flatten() {
+        search.taken[found.sector as usize] = true;
+    }
+    search.add_self_marked()?;
+    search.add_marked()?;
+    search.add_named(parts)?;
+    search.add_likely()?;
+    search.add_marked()?;
+    search.add_left()?;
+    parts.copy_from_slice(&search.known);
+    Ok(())
+}
+
+/// Parts of the FAT that were found, by what speaks for them.
+struct Search<'a, S: ?Sized> {
+    source: &'a Source<'a, S>,
+    tables: &'a [TableLike],
+    known: Vec<Option<Part>>,
+    /// Sectors that are one of the known parts.
+    taken: Vec<bool>,
+    /// Sectors that a known part marks as the FAT's.
+    marked: Vec<bool>,
+    /// Parts whose marks are in `marked`.
+    read: Vec<bool>,
+}
+
+impl<S: Storage + ?Sized> Search<'_, S> {
+    /// Takes a table as one part, unless either is settled already.
+    fn take(&mut self, sector: u32, part: u32, shape: TableShape) -> bool {
+        let vacant = self.known.get(part as usize).is_some_and(Option::is_none)
+            && !self.taken[sector as usize];
+        if vacant {
+            self.known[part as usize] = Some(Part { sector, shape });
+            self.taken[sector as usize] = true;
+        }
+        vacant
     }
 
-    // First those that mark themselves and speak for the part that has their own cell.
-    for table in tables {
-        let part = (table.sector / per_sector) as usize;
-        let fits = table.shape.own_mark && table.shape.can_be(table.sector / per_sector);
-        if fits && is_doubtful[part] && !taken[table.sector as usize] {
-            let better = known[part].is_none_or(|known| known.shape.votes < table.shape.votes);
-            if better {
-                known[part] = Some(Part { sector: table.sector, shape: table.shape });
+    /// Those that mark themselves and speak for the part that has their own cell.
+    fn add_self_marked(&mut self) -> Result<(), Error> {
+        let per_sector = self.source.geometry.cells_per_sector();
+        let own = |table: &&TableLike| {
+            table.shape.own_mark && table.shape.can_be(table.sector / per_sector)
+        };
+        let mut tables: Vec<_> = self.tables.iter().filter(own).collect();
+        tables.sort_by_key(|table| std::cmp::Reverse(table.shape.votes));
+        for table in tables {
+            let part = table.sector / per_sector;
+            if self.marks_tables(table.sector, part)? {
+                self.take(table.sector, part, table.shape);
             }
         }
+        Ok(())
     }
-    // What a part marks as the FAT's is the FAT's: by what its links speak for.
-    let mut marked = vec![false; source.sectors as usize];
-    let mut read = vec![false; parts.len()];
-    loop {
-        let mut fresh = false;
-        for part in 0..known.len() {
-            let Some(found) = known[part] else { continue };
-            if std::mem::replace(&mut read[part], true) {
-                continue;
+
+    /// Whether a sector, taken as one part, marks what looks like the FAT. A part
+    /// of nothing but marks would mark any place as its own.
+    fn marks_tables(&self, sector: u32, part: u32) -> Result<bool, Error> {
+        let cells = self.source.cells(sector, "reading the FAT")?;
+        let first = part * self.source.geometry.cells_per_sector();
+        let marked = (first..).zip(cells).filter(|&(_, cell)| cell == FAT_SECTOR);
+        let (mut right, mut wrong) = (0, 0);
+        for (at, _) in marked {
+            match self.tables.binary_search_by_key(&at, |table| table.sector) {
+                Ok(_) => right += 1,
+                Err(_) => wrong += 1,
             }
-            fresh = true;
-            taken[found.sector as usize] = true;
-            let cells = source.cells(found.sector, "reading the FAT")?;
-            for (sector, cell) in (part * per_sector as usize..).zip(cells) {
-                if cell == FAT_SECTOR && sector < marked.len() {
-                    marked[sector] = true;
+        }
+        Ok(right >= wrong)
+    }
+
+    /// Those that a known part marks, as the parts that their links speak for.
+    fn add_marked(&mut self) -> Result<(), Error> {
+        let per_sector = self.source.geometry.cells_per_sector() as usize;
+        loop {
+            for part in 0..self.known.len() {
+                let Some(found) = self.known[part] else { continue };
+                if std::mem::replace(&mut self.read[part], true) {
+                    continue;
+                }
+                let cells = self.source.cells(found.sector, "reading the FAT")?;
+                for (sector, cell) in (part * per_sector..).zip(cells) {
+                    if cell == FAT_SECTOR && sector < self.marked.len() {
+                        self.marked[sector] = true;
+                    }
                 }
             }
-        }
-        if !fresh {
-            break;
-        }
-        for table in tables {
-            let (at, part) = (table.sector as usize, table.shape.part as usize);
-            let votes = table.shape.votes >= 4 && part < known.len();
-            if marked[at] && !taken[at] && votes && known[part].is_none() {
-                known[part] = Some(Part { sector: table.sector, shape: table.shape });
+            let mut fresh = false;
+            for table in self.tables {
+                if self.marked[table.sector as usize] && table.shape.votes >= 4 {
+                    fresh |= self.take(table.sector, table.shape.part, table.shape);
+                }
+            }
+            if !fresh {
+                return Ok(());
             }
         }
     }
-    // Then the DIFAT's word, where the content does not speak against it.
-    let dirs = &source.scan()?.dirs;
-    let is_dir = |at: u32| dirs.binary_search_by_key(&at, |dir| dir.sector).is_ok();
-    for (part, found) in (0_u32..).zip(parts.iter()) {
-        if let Some(found) = found
-            && known[part as usize].is_none()
-            && !taken[found.sector as usize]
-            && !is_dir(found.sector)
-        {
-            known[part as usize] = Some(*found);
-            taken[found.sector as usize] = true;
+
+    /// The DIFAT's word, where the content does not speak against it.
+    fn add_named(&mut self, named: &[Option<Part>]) -> Result<(), Error> {
+        let dirs = &self.source.scan()?.dirs;
+        for (part, found) in (0..).zip(named) {
+            if let Some(found) = found
+                && dirs.binary_search_by_key(&found.sector, |dir| dir.sector).is_err()
+            {
+                self.take(found.sector, part, found.shape);
+            }
         }
+        Ok(())
     }
-    // Links that speak for a part, in a sector whose own mark is lost. The MiniFAT
-    // looks the same, but has no marks and does not chain the directory's sectors.
-    for table in tables {
-        let (at, part) = (table.sector as usize, table.shape.part as usize);
-        let own_part = known.get(table.sector as usize / per_sector as usize).copied().flatten();
-        let strong = table.shape.votes * 2 >= table.shape.cells - table.shape.free
-            && table.shape.votes >= 4
-            && own_part.is_none();
-        if part >= known.len() || taken[at] || !strong || known[part].is_some() {
-            continue;
+
+    /// Tables whose links speak for a part, and whose own mark is lost. The
+    /// `MiniFAT` looks the same, but has no marks, does not chain the
+    /// directory's sectors, and does not lie beside the part before or behind.
+    fn add_likely(&mut self) -> Result<(), Error> {
+        let per_sector = self.source.geometry.cells_per_sector();
+        let tables = self.tables;
+        let strong = |table: &TableLike| {
+            table.shape.votes >= 4 && table.shape.votes * 2 >= table.shape.cells - table.shape.free
+        };
+        for table in tables {
+            let own_part = (table.sector / per_sector) as usize;
+            if !strong(table) || self.known.get(own_part).copied().flatten().is_some() {
+                continue;
+            }
+            // Most files end with a sector in use.
+            let before = table.shape.part.saturating_mul(per_sector).min(self.source.sectors);
+            let end = self.source.sectors - before;
+            let ends_with_file = end <= per_sector && table.shape.used == end;
+            if table.shape.marks > 0 || ends_with_file || chains_directory(self.source, table)? {
+                self.take(table.sector, table.shape.part, table.shape);
+            }
         }
-        // Most files end with a sector in use.
-        let end = source.sectors - table.shape.part.saturating_mul(per_sector).min(source.sectors);
-        let ends_with_file = end <= per_sector && table.shape.used == end;
-        if table.shape.marks > 0 || ends_with_file || chains_directory(source, table)? {
-            known[part] = Some(Part { sector: table.sector, shape: table.shape });
-            taken[at] = true;
+        let is_at = |search: &Self, part: Option<u32>, sector: Option<u32>| {
+            let known = part.and_then(|part| search.known.get(part as usize).copied().flatten());
+            known.is_some_and(|known| Some(known.sector) == sector)
+        };
+        for table in tables.iter().chain(tables.iter().rev()) {
+            let TableLike { sector, shape } = table;
+            let before = is_at(self, shape.part.checked_sub(1), sector.checked_sub(1));
+            let behind = is_at(self, shape.part.checked_add(1), sector.checked_add(1));
+            if strong(table) && (before || behind) {
+                self.take(*sector, shape.part, *shape);
+            }
         }
+        Ok(())
     }
-    // What is left of the marked ones, in the order of the file.
-    let mut left = (0_u32..).zip(&marked).filter(|(at, m)| **m && !taken[*at as usize]);
-    for slot in known.iter_mut().filter(|slot| slot.is_none()) {
-        let Some((sector, _)) = left.next() else { break };
-        let cells = source.cells(sector, "reading the FAT")?;
-        let shape = TableShape::of(&cells, source.sectors.saturating_mul(2), sector);
-        *slot = Some(Part { sector, shape });
+
+    /// What is left of the marked ones, in the order of the file.
+    fn add_left(&mut self) -> Result<(), Error> {
+        // Each may mark others, before or behind, but not without end.
+        for _ in 0..8 {
+            let left = (0_u32..).zip(&self.marked).zip(&self.taken);
+            let left = left.filter(|((_, marked), taken)| **marked && !**taken);
+            let left: Vec<u32> = left.map(|((sector, _), _)| sector).collect();
+            let vacant = (0..).zip(&self.known).filter(|(_, known)| known.is_none());
+            let vacant: Vec<u32> = vacant.map(|(part, _)| part).collect();
+            if left.is_empty() || vacant.is_empty() {
+                break;
+            }
+            for (&sector, &part) in left.iter().zip(&vacant) {
+                let cells = self.source.cells(sector, "reading the FAT")?;
+                let limit = self.source.sectors.saturating_mul(2);
+                self.take(sector, part, TableShape::of(&cells, limit, sector));
+            }
+            self.add_marked()?;
+        }
+        Ok(())
     }
-    parts.copy_from_slice(&known);
-    Ok(())
 }
 
 /// Whether a table, taken as the part of the FAT that it speaks for, chains
@@ -313,6 +400,7 @@ fn chains_directory<S: Storage + ?Sized>(
     let first = table.shape.part * table.shape.cells;
     let cells = source.cells(table.sector, "reading the FAT")?;
     let here = dirs.iter().filter_map(|dir| cells.get(dir.sector.checked_sub(first)? as usize));
-    let mut links = here.filter(|&&cell| cell != FREE_SECTOR).peekable();
-    Ok(links.peek().is_some() && links.all(|&cell| cell == END_OF_CHAIN || is_dir(cell)))
+    let links: Vec<u32> = here.copied().filter(|&cell| cell != FREE_SECTOR).collect();
+    Ok(links.iter().any(|&cell| is_dir(cell))
+        && links.iter().all(|&cell| cell == END_OF_CHAIN || is_dir(cell)))
 }

@@ -22,6 +22,9 @@ pub(super) const UNKNOWN: u32 = 0xFFFF_FFFB;
 /// Start of a run that is nowhere.
 pub(super) const GAP: u32 = u32::MAX;
 
+/// Pieces of chains of this length or more hardly ever have the same length.
+const LONG_UNITS: u64 = 12;
+
 const NOBODY: u32 = u32::MAX;
 /// Units of the tables and the directory.
 const METADATA: u32 = u32::MAX - 1;
@@ -486,7 +489,7 @@ impl Links {
         let mut guessed_from = None;
         let mut at = want.start;
         if !self.is_free(at) {
-            let start = if may_guess { self.only_piece(want.units) } else { None };
+            let start = if may_guess { self.piece_of(want.units, None) } else { None };
             let Some(start) = start else {
                 if may_guess {
                     self.share_start(id);
@@ -533,13 +536,23 @@ impl Links {
         self.found[id] = found;
     }
 
-    /// The one piece of this length, where there is only one.
-    fn only_piece(&self, units: u64) -> Option<u32> {
-        let mut free = self.by_length.get(&units)?.iter().filter(|&&first| self.is_free(first));
-        match (free.next(), free.next()) {
-            (Some(&first), None) => Some(first),
-            _ => None,
+    /// A piece of just this length: the only one, or if `near` the first behind a unit.
+    fn piece_of(&mut self, units: u64, near: Option<u32>) -> Option<u32> {
+        let firsts = self.by_length.get(&units)?;
+        let mut found: Option<u32> = None;
+        for &first in firsts {
+            self.wasted_left = self.wasted_left.checked_sub(1)?;
+            if !self.is_free(first) {
+                continue;
+            }
+            match (near, found) {
+                (None, Some(_)) => return None,
+                (Some(unit), _) if first > unit => return Some(first),
+                (_, None) => found = Some(first),
+                (Some(_), Some(_)) => {}
+            }
         }
+        found
     }
 
     /// Whether the links from a unit on, whoever has them, end after just so many units.
@@ -568,21 +581,29 @@ impl Links {
             && self.starts[behind as usize] == 0
             && (self.into[behind as usize] == 0 || cell == behind)
             && (self.cells[behind as usize] != END_OF_CHAIN || rest == 1);
-        if can_be_next && self.pieces.get(&behind) == Some(&rest) {
-            return Some(behind);
+        let behind = can_be_next.then_some(behind);
+        if behind.is_some_and(|behind| self.pieces.get(&behind) == Some(&rest)) {
+            return behind;
         }
         // A link that looks sound and is contradicted by others is followed as doubtful.
         if self.cell(cell).is_some() && !self.looks_damaged(at) {
             return None;
         }
-        let behind = can_be_next.then_some(behind);
-        // A piece of another length lies there, or another stream begins too soon.
-        let speaks_against = behind.is_none_or(|behind| match self.pieces.get(&behind) {
-            Some(&len) => len != rest,
-            None => u64::from(self.blocked[behind as usize] - behind) < rest,
-        });
-        let elsewhere = if speaks_against { self.only_piece(rest) } else { None };
-        elsewhere.or(behind)
+        // Where a piece of another length lies, the stream does not go on.
+        let behind = behind.filter(|behind| !self.pieces.contains_key(behind));
+        let room = behind.map(|behind| u64::from(self.blocked[behind as usize] - behind));
+        // What fits just between here and the next stream belongs here, and a long
+        // piece does not have the missing length by accident.
+        if room != Some(rest)
+            && rest >= LONG_UNITS
+            && let Some(piece) = self.piece_of(rest, None)
+        {
+            return Some(piece);
+        }
+        if room.is_some_and(|room| room >= rest) {
+            return behind;
+        }
+        self.piece_of(rest, None).or(behind).or_else(|| self.piece_of(rest, Some(at)))
     }
 
     /// Whether a cell that is a possible link has the marks of overwriting:

@@ -29,7 +29,9 @@ fn overwrite_header(sample: &Sample, lengths: &[usize]) -> (usize, Vec<String>) 
 fn an_overwritten_header_costs_nothing() {
     let (mut cases, mut complaints) = (0, Vec::new());
     for sample in small() {
-        let (more, found) = overwrite_header(&sample, &[1, 2, 4, 8, 32, 128, 512]);
+        let lengths: &[usize] =
+            if sample.name.starts_with("plain") { &[1, 4, 32, 512] } else { &[4, 20, 128] };
+        let (more, found) = overwrite_header(&sample, lengths);
         cases += more;
         complaints.extend(found);
     }

@@ -102,14 +102,14 @@ const RANGES: usize = 4;
 fn line(stream: &RepairedStream) -> String {
     let names = stream.path().split('/').skip(1);
     let names = names.map(|name| escape::shown(&name.encode_utf16().collect::<Vec<u16>>()));
-    let path: String = names.map(|name| format!("/{name}")).collect();
-    let mut line = format!("{:<7}  {path}", stream.recovery().as_str());
+    let path = names.fold(String::new(), |path, name| path + "/" + &name);
     let (got, promised) = (stream.recovered_bytes(), stream.promised_len());
-    if got == promised {
-        line += &format!("  {}", show::count(got, "byte"));
+    let bytes = if got == promised {
+        show::count(got, "byte")
     } else {
-        line += &format!("  {} of {}", show::grouped(got), show::count(promised, "byte"));
-    }
+        format!("{} of {}", show::grouped(got), show::count(promised, "byte"))
+    };
+    let mut parts = vec![format!("{:<7}  {path}  {bytes}", stream.recovery().as_str())];
     for (what, ranges) in [
         ("missing", stream.missing()),
         ("guessed", stream.guessed()),
@@ -119,10 +119,10 @@ fn line(stream: &RepairedStream) -> String {
             let some = ranges.iter().take(RANGES);
             let some: Vec<String> = some.map(|r| format!("{}..{}", r.start, r.end)).collect();
             let more = if ranges.len() > RANGES { " and more" } else { "" };
-            line += &format!(", {what} {}{more}", some.join(" "));
+            parts.push(format!("{what} {}{more}", some.join(" ")));
         }
     }
-    line
+    parts.join(", ")
 }
 
 fn totals(report: &RepairReport) -> String {
