@@ -296,8 +296,9 @@ fn main() {
     line("| damage | `repair` | of it guessed | olefile | 7-Zip | crate `cfb` |");
     line("|---|--:|--:|--:|--:|--:|");
     for (what, damage) in DAMAGES {
-        let mut shares = [Share::default(); 4];
+        let mut rows: Vec<[Share; 4]> = Vec::new();
         for sample in &samples {
+            let mut shares = [Share::default(); 4];
             let damaged = damage(sample);
             let folder = tempfile::tempdir().expect("a temporary folder");
             let path = folder.path().join("damaged");
@@ -320,20 +321,25 @@ fn main() {
                 score(sample, &damaged, &by_tool(command, &to), &mut shares[2]);
             }
             score(sample, &damaged, &by_crate_cfb(&damaged), &mut shares[3]);
+            rows.push(shares);
         }
-        let percent = |part: u64, whole: u64| match whole {
-            0 => "-".to_owned(),
-            // Only what is whole is 100.
-            _ => format!("{}.{} %", part * 100 / whole, part * 1000 / whole % 10),
+        // The mean over the files, in thousandths: a large file counts like a small one.
+        let mean = |part: fn(Share) -> u64, reader: usize| {
+            let shares = rows.iter().map(|row| row[reader]).filter(|share| share.whole > 0);
+            let parts: Vec<u64> = shares.map(|share| part(share) * 1000 / share.whole).collect();
+            let mean = parts.iter().sum::<u64>() / (parts.len() as u64).max(1);
+            format!("{}.{} %", mean / 10, mean % 10)
         };
-        let cell = |share: Share| percent(share.got, share.whole);
-        let guessed = percent(shares[0].guessed.min(shares[0].got), shares[0].whole);
+        let cell = |reader: usize, is_there: bool| {
+            if is_there { mean(|share| share.got, reader) } else { "-".to_owned() }
+        };
         line(&format!(
-            "| {what} | {} | {guessed} | {} | {} | {} |",
-            cell(shares[0]),
-            cell(shares[1]),
-            cell(shares[2]),
-            cell(shares[3])
+            "| {what} | {} | {} | {} | {} | {} |",
+            cell(0, true),
+            mean(|share| share.guessed.min(share.got), 0),
+            cell(1, olefile),
+            cell(2, seven_zip.is_some()),
+            cell(3, true)
         ));
     }
 }

@@ -9,21 +9,24 @@ mod alloc_model;
 #[allow(dead_code, reason = "the model serves several tests; none needs all of it")]
 mod cfb_model;
 mod open;
+mod repair;
 mod round_trip;
 
 use cfb_format::Version;
 
 pub use open::cfb_open;
+pub use repair::cfb_repair;
 pub use round_trip::cfb_round_trip;
 
 /// A target: its name, as `cargo fuzz run` knows it, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("alloc_ops", alloc_ops),
     ("cfb_open", cfb_open),
     ("cfb_ops", cfb_ops),
+    ("cfb_repair", cfb_repair),
     ("cfb_round_trip", cfb_round_trip),
 ];
 

@@ -281,7 +281,7 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         let wanted = streams.iter().map(|want| u64::from(want.start) + want.units);
         let wanted = wanted.filter(|&end| end <= cells.len() as u64).max().unwrap_or(0);
         let mut id = mini_stream;
-        if id.is_none() && !streams.is_empty() {
+        if id.is_none() && (!streams.is_empty() || self.directory.damaged) {
             let units = geometry.sectors_for(used.max(wanted) * mini_bytes);
             let start = self.directory.root().map_or(UNKNOWN, |root| root.start_sector.get());
             if units > 0 {
