@@ -182,7 +182,32 @@ impl Transaction {
         done.deferred.iter().for_each(|run| alloc.release(run));
     }
 
+    /// The medium may hold the state with all changes, or still the last
+    /// committed one: nobody knows, such as after a failed write. Both are kept
+    /// from now on: what was taken is no longer fresh, and what was given back
+    /// stays so until the next commit.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use alloc_core::{Allocator, FreeMap, SectorCount, Transaction};
+    ///
+    /// let mut alloc = Allocator::new(FreeMap::new(SectorCount::new(100)));
+    /// let mut changes = Transaction::new();
+    /// let chain = alloc.allocate(SectorCount::new(10), None)?;
+    /// chain.runs().for_each(|run| changes.note_taken(run));
+    /// changes.seal();
+    /// assert!(!changes.is_fresh(chain.first().unwrap()));
+    /// chain.runs().for_each(|run| changes.release(&mut alloc, run));
+    /// assert_eq!(alloc.map().free_count(), SectorCount::new(90));
+    /// # Ok::<(), alloc_core::NoSpace>(())
+    /// ```
+    pub fn seal(&mut self) {
+        self.taken = RunSet::default();
+    }
+
     /// Undoes all changes: what was taken is free, what was given back is not.
+    /// What was taken before a [`seal`](Self::seal) stays.
     pub fn rollback(&mut self, alloc: &mut Allocator) {
         let undone = core::mem::take(self);
         undone.taken.iter().for_each(|run| alloc.release(run));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::check;
-use crate::commit;
+use crate::commit::{self, Durability};
 use crate::dir_entry::{EntryKind, Extra};
 use crate::directory::ROOT;
 use crate::entry::{At, Entry};
@@ -102,7 +102,13 @@ impl<S: Storage> CompoundFile<S> {
         CreateOptions::new().create_storage(storage)
     }
 
-    pub(crate) fn with_state(storage: ReadCache<S>, state: State, writable: bool) -> Self {
+    pub(crate) fn with_state(
+        storage: ReadCache<S>,
+        mut state: State,
+        writable: bool,
+        in_place: Option<bool>,
+    ) -> Self {
+        state.atomic = !in_place.unwrap_or(storage.is_memory());
         Self { shared: Arc::new(Shared::new(storage, state, writable)) }
     }
 
@@ -451,25 +457,82 @@ impl<S: Storage> CompoundFile<S> {
         self.set_modified(at, FileTime::now())
     }
 
-    /// Brings every change, of every handle, to the storage: stream data, then
-    /// FAT, MiniFAT and directory, then the header. Costs what has changed.
+    /// Makes every change so far, of every handle, the file's state for every
+    /// reader of it: stream data, then FAT, MiniFAT and directory, then the header.
+    ///
+    /// After a crash of the process the file has this state or the one before,
+    /// and nothing between, unless it is written
+    /// [in place](crate::CreateOptions::in_place). A crash of the machine is what
+    /// [`sync`](Self::sync) is for. Costs what has changed: its sectors, and the
+    /// directory and FAT sectors that tell of them.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]: all changes stay in memory, and the next call tries
-    /// again. [`Error::FileFull`].
+    /// [`Error::Io`], [`Error::FileFull`]: the file is as it was, all changes stay
+    /// in memory, and the next call tries again.
     pub fn flush(&self) -> Result<(), Error> {
-        if self.shared.writable { commit::flush(&self.shared) } else { Ok(()) }
+        self.save(Durability::Process)
     }
 
-    /// [`flush`](Self::flush), and waits until the storage has it for good.
+    /// [`flush`](Self::flush), and sees to it that after a crash of the machine
+    /// the file has this state or that of the last `sync` before. Waits for the
+    /// storage twice: before the header is written and after it.
+    ///
+    /// Between two calls of `sync` a `flush` writes without waiting, and a crash of
+    /// the machine may then find its header on the medium and its data not. Who
+    /// fears that uses `sync` alone.
     ///
     /// # Errors
     ///
     /// As [`flush`](Self::flush).
     pub fn sync(&self) -> Result<(), Error> {
-        self.flush()?;
-        self.shared.storage().sync().doing("syncing the storage", 0)
+        self.save(Durability::Machine)
+    }
+
+    fn save(&self, durability: Durability) -> Result<(), Error> {
+        if self.shared.writable { commit::flush(&self.shared, durability) } else { Ok(()) }
+    }
+
+    /// Drops every change since the last [`flush`](Self::flush) or
+    /// [`sync`](Self::sync): reads the file anew. What was open of it, handles and
+    /// [`EntryId`](crate::EntryId)s, is [stale](Error::Stale) afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAtomic`] for a file that is written in place, whose old bytes
+    /// are gone; [`Error::ReadOnly`]; [`Error::Io`] and [`Error::Corrupt`] from
+    /// reading. Nothing has changed then.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cfb_format::{CreateOptions, MemStorage};
+    ///
+    /// let file = CreateOptions::new().in_place(false).create_storage(MemStorage::new())?;
+    /// file.write_stream("a", b"saved")?;
+    /// file.flush()?;
+    /// file.write_stream("a", b"not saved")?;
+    /// file.write_stream("b", b"nor this")?;
+    /// file.revert()?;
+    /// assert_eq!(file.read_stream("a")?, b"saved");
+    /// assert!(!file.exists("b"));
+    /// # Ok::<(), cfb_format::Error>(())
+    /// ```
+    pub fn revert(&self) -> Result<(), Error> {
+        if !self.shared.writable {
+            return Err(Error::ReadOnly);
+        }
+        let mut state = self.shared.write_state();
+        if !state.atomic {
+            return Err(Error::NotAtomic);
+        }
+        let saved = load(self.shared.storage())?;
+        let len = self.shared.storage().len().doing("asking for the length of the storage", 0)?;
+        state.revert_to(saved);
+        // Handles are stale by now: nobody adds to it.
+        self.shared.pending.discard();
+        self.shared.set_physical_end(len);
+        Ok(())
     }
 
     /// How the file's bytes are used. Follows every chain.
@@ -496,7 +559,7 @@ impl<S: Storage> CompoundFile<S> {
             count: Arc::strong_count(&shared).saturating_sub(1).max(1),
         })?;
         if shared.writable {
-            commit::flush(&shared)?;
+            commit::flush(&shared, Durability::Process)?;
         }
         Ok(shared.into_storage())
     }

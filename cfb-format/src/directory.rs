@@ -73,6 +73,8 @@ pub(crate) struct Directory {
     extras: HashMap<u32, Extra>,
     /// Only slots that were freed have an entry.
     generations: HashMap<u32, u32>,
+    /// The generation of all other slots.
+    first_generation: u32,
     free: BinaryHeap<Reverse<u32>>,
     index: NameIndex,
     /// Slots that differ from the file.
@@ -107,6 +109,7 @@ impl Directory {
             kept: HashMap::new(),
             extras: HashMap::new(),
             generations: HashMap::new(),
+            first_generation: 0,
             free: BinaryHeap::new(),
             index: NameIndex::default(),
             changed: BitSet::default(),
@@ -177,7 +180,21 @@ impl Directory {
     }
 
     pub(crate) fn id(&self, slot: u32) -> EntryId {
-        EntryId { slot, generation: self.generations.get(&slot).copied().unwrap_or(0) }
+        EntryId {
+            slot,
+            generation: self.generations.get(&slot).copied().unwrap_or(self.first_generation),
+        }
+    }
+
+    /// A generation that no slot has had.
+    pub(crate) fn next_generation(&self) -> u32 {
+        self.generations.values().copied().max().unwrap_or(self.first_generation) + 1
+    }
+
+    /// Gives all slots another generation than any before.
+    pub(crate) fn number_from(&mut self, first_generation: u32) {
+        self.first_generation = first_generation;
+        self.generations.clear();
     }
 
     /// The slot of an entry that still lives.
@@ -282,7 +299,7 @@ impl Directory {
         self.detach(slot);
         self.slots[slot as usize] = Slot::Free;
         self.extras.remove(&slot);
-        *self.generations.entry(slot).or_default() += 1;
+        *self.generations.entry(slot).or_insert(self.first_generation) += 1;
         self.changed.insert(slot);
         self.free.push(Reverse(slot));
         self.entries_count -= 1;

@@ -107,7 +107,15 @@ pub enum Error {
     /// The file was opened for reading only.
     #[error("the file was opened for reading only")]
     ReadOnly,
-    /// The handle's or id's entry has been removed.
+    /// Another writer has the file, in this process or in another.
+    #[error("another writer has the file open")]
+    Locked,
+    /// The file is written in place: what was saved last is not there any more.
+    /// See [`CreateOptions::in_place`](crate::CreateOptions::in_place).
+    #[error("the file is written in place, so there is no saved state to go back to")]
+    NotAtomic,
+    /// The handle's or id's entry has been removed, or the file has been
+    /// [reverted](crate::CompoundFile::revert).
     #[error("the entry has been removed")]
     Stale,
     /// The storage cannot be handed back while streams are open.
@@ -220,7 +228,8 @@ impl From<Error> for io::Error {
             }
             Error::TooLong { .. } | Error::FileFull { .. } => io::ErrorKind::FileTooLarge,
             Error::ReadOnly => io::ErrorKind::PermissionDenied,
-            Error::StreamsOpen { .. } => io::ErrorKind::ResourceBusy,
+            Error::NotAtomic => io::ErrorKind::Unsupported,
+            Error::StreamsOpen { .. } | Error::Locked => io::ErrorKind::ResourceBusy,
         };
         Self::new(kind, error)
     }

@@ -60,7 +60,6 @@ finding_codes! {
     HeaderReserved = "header.reserved", Warning, "2.2", "reserved bytes of the header are not zero";
     HeaderDirSectors = "header.dir-sectors", Warning, "2.2", "the header's number of directory sectors is wrong";
     HeaderFatSectors = "header.fat-sectors", Warning, "2.2", "the header's number of FAT sectors is wrong";
-    HeaderTransaction = "header.transaction-signature", Note, "2.2", "the header has a transaction signature";
     HeaderCutoff = "header.mini-stream-cutoff", Warning, "2.2", "the mini stream cutoff is not 4096 bytes";
     HeaderMiniFatSectors = "header.minifat-sectors", Warning, "2.2", "the header's number of MiniFAT sectors is wrong";
     HeaderDifatSectors = "header.difat-sectors", Warning, "2.2", "the header's number of DIFAT sectors is wrong";

@@ -85,16 +85,11 @@ impl Header {
                 .expected(BYTE_ORDER),
         );
         field(raw.reserved != [0; 6], Finding::new(FindingCode::HeaderReserved).at_byte(0x22));
-        let transaction = raw.transaction_signature.get();
-        field(
-            transaction != 0,
-            Finding::new(FindingCode::HeaderTransaction).at_byte(0x34).found(transaction),
-        );
 
         let header = Self {
             minor_version: minor,
             clsid: raw.clsid,
-            transaction_signature: transaction,
+            transaction_signature: raw.transaction_signature.get(),
             dir_sectors_count: raw.dir_sectors_count.get(),
             fat_sectors_count: raw.fat_sectors_count.get(),
             first_dir_sector: raw.first_dir_sector.get(),

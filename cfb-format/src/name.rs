@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(name.units(), wild);
         assert_eq!(name.to_string_lossy(), "\u{FFFD}/a");
         assert_eq!(format!("{name:?}"), "\"\u{FFFD}/a\"");
-        assert_eq!(Name::from_wild(&[]).units(), []);
+        assert!(Name::from_wild(&[]).units().is_empty());
         assert_eq!(Name::from_wild(&[7; 32]).units(), [7; 32]);
         assert_ne!(Name::from_wild(&[97]), Name::from_wild(&[65]));
     }

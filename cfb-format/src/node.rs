@@ -1,5 +1,6 @@
 //! One open stream: what its handles share.
 
+use std::ops::Range;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -64,11 +65,39 @@ pub(crate) struct Body {
     pub(crate) removed: bool,
     /// Whether the entry or the tables may differ from this.
     pub(crate) changed: bool,
-    /// Whether the sectors are known to be nobody else's.
-    pub(crate) private: bool,
+    /// Bytes of the stream that lie in sectors which nothing else refers to,
+    /// the saved state included: those can be written where they are.
+    pub(crate) fresh: Range<u64>,
+    /// Sectors that took the place of others, as first and count: the table
+    /// does not have them yet.
+    pub(crate) spliced: Vec<(u32, u32)>,
 }
 
 impl Body {
+    /// Whether all bytes of a range can be written where they are.
+    pub(crate) fn is_fresh(&self, range: &Range<u64>) -> bool {
+        self.fresh.start <= range.start && range.end <= self.fresh.end
+    }
+
+    /// Notes that the bytes of a range can be written where they are.
+    pub(crate) fn note_fresh(&mut self, range: Range<u64>) {
+        let touch = range.start <= self.fresh.end && self.fresh.start <= range.end;
+        self.fresh = if touch && !self.fresh.is_empty() {
+            self.fresh.start.min(range.start)..self.fresh.end.max(range.end)
+        } else {
+            range
+        };
+    }
+
+    /// Goes over to another chain. The old one is given back at the next chance.
+    pub(crate) fn leave_chain(&mut self, new: Chain, place: Place) {
+        let old = std::mem::replace(&mut self.chain, new);
+        self.garbage.push((self.place, old));
+        self.spliced.clear();
+        self.fresh = 0..0;
+        self.place = place;
+    }
+
     /// # Errors
     ///
     /// [`Error::Stale`] when the entry was removed.
@@ -94,7 +123,8 @@ impl Node {
                 garbage: Vec::new(),
                 removed: false,
                 changed: false,
-                private: false,
+                fresh: 0..0,
+                spliced: Vec::new(),
             }),
         }
     }

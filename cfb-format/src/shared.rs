@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use alloc_core::{Chain, SectorId};
 
+use crate::commit::{self, Durability};
 use crate::error::{Doing, Error};
 use crate::node::Place;
 use crate::read_cache::ReadCache;
@@ -123,7 +124,7 @@ impl<S: Storage> Shared<S> {
     }
 
     /// Bytes were written up to `end`.
-    fn reaches(&self, end: u64) {
+    pub(crate) fn reaches(&self, end: u64) {
         // Most writes are not at the end, and a locked instruction waits for
         // every byte before it.
         if self.physical_end() < end {
@@ -286,7 +287,7 @@ impl<S: Storage> Drop for Shared<S> {
     /// worked calls `flush` before.
     fn drop(&mut self) {
         if self.writable && self.storage.is_some() && !self.state.is_poisoned() {
-            let _ = crate::commit::flush(self);
+            let _ = commit::flush(self, Durability::Process);
         }
     }
 }

@@ -333,6 +333,64 @@ impl Space {
         self.table.set(sector.get(), mark);
     }
 
+    /// Whether a sector was taken since the last save: nothing that was saved
+    /// refers to it.
+    pub(crate) fn is_fresh(&self, sector: SectorId) -> bool {
+        self.changes.is_fresh(sector)
+    }
+
+    /// A run in pieces, each with whether it is fresh.
+    pub(crate) fn split_fresh(&self, run: Run) -> impl Iterator<Item = (Run, bool)> + '_ {
+        self.changes.split(run)
+    }
+
+    /// Of the sectors `first..end` of a chain those from the first to the last
+    /// that are not fresh, as first and count.
+    pub(crate) fn stale_in(&self, chain: &Chain, first: u32, end: u32) -> Option<(u32, u32)> {
+        let piece = chain.slice(SectorCount::new(first), SectorCount::new(end - first));
+        let mut at = first;
+        let mut stale: Option<(u32, u32)> = None;
+        for (run, fresh) in piece.runs().flat_map(|run| self.changes.split(run)) {
+            let next = at + run.count().get();
+            if !fresh {
+                let start = stale.map_or(at, |(start, _)| start);
+                stale = Some((start, next - start));
+            }
+            at = next;
+        }
+        stale
+    }
+
+    /// Takes `count` sectors as a chain of its own, from `goal` on if those are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; nothing is taken then.
+    pub(crate) fn allocate_at(
+        &mut self,
+        count: u32,
+        goal: Option<SectorId>,
+    ) -> Result<Chain, Error> {
+        let fits = goal.and_then(|goal| self.alloc.map().free_run_at(goal));
+        let fits = fits.zip(goal).is_some_and(|(run, goal)| run.end().get() - goal.get() >= count);
+        if !fits {
+            return self.allocate(count);
+        }
+        let goal = goal.expect("just seen");
+        let run = Run::new(goal, SectorCount::new(count));
+        self.alloc.take(run);
+        self.changes.note_taken(run);
+        self.table.cover(run.end().get());
+        self.table.link(None, std::iter::once(run));
+        Ok(Chain::from_runs([run]))
+    }
+
+    /// Nobody knows whether the file has been saved: what it used before and
+    /// what it would use now are both kept.
+    pub(crate) fn seal(&mut self) {
+        self.changes.seal();
+    }
+
     /// The file has been saved: what it no longer uses becomes free.
     pub(crate) fn saved(&mut self) {
         self.changes.commit(&mut self.alloc);

@@ -2,6 +2,7 @@
 //! and every decision about it. No I/O happens here.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, RwLock};
 
 use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
@@ -112,6 +113,9 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) geometry: Geometry,
+    /// Whether a save leaves everything as it is that the saved state refers
+    /// to, until the header switches to the new one.
+    pub(crate) atomic: bool,
     pub(crate) header: Header,
     /// Length in bytes and number of sectors of the file as opened.
     pub(crate) file_len: u64,
@@ -166,6 +170,7 @@ impl State {
     pub(crate) fn loaded(loaded: Loaded) -> Self {
         Self {
             geometry: loaded.geometry,
+            atomic: true,
             header: loaded.header,
             file_len: loaded.file_len,
             file_sectors: loaded.file_sectors,
@@ -185,6 +190,23 @@ impl State {
         }
     }
 
+    /// Goes back to what was read from the file. Handles and ids of before are
+    /// stale: a slot may have had another entry since.
+    pub(crate) fn revert_to(&mut self, saved: Self) {
+        for node in self.open.values() {
+            node.body.write().expect("not poisoned").removed = true;
+        }
+        let mini_stream = Arc::clone(&self.mini_stream);
+        let (atomic, first_generation) = (self.atomic, self.dir.next_generation());
+        *self = saved;
+        self.atomic = atomic;
+        self.dir.number_from(first_generation);
+        // Readers of small streams have this one.
+        let new = std::mem::replace(&mut self.mini_stream, mini_stream);
+        let new = std::mem::take(&mut *new.write().expect("not poisoned"));
+        *self.mini_stream.write().expect("not poisoned") = new;
+    }
+
     /// Everything is in the file now.
     pub(crate) fn saved(&mut self) {
         self.dir.saved();
@@ -192,6 +214,14 @@ impl State {
         let spaces = self.make_spaces();
         spaces.fat.saved();
         spaces.mini.saved();
+    }
+
+    /// Nobody knows whether the file has the new state or still the old one.
+    pub(crate) fn seal(&mut self) {
+        self.saved_header = None;
+        let spaces = self.make_spaces();
+        spaces.fat.seal();
+        spaces.mini.seal();
     }
 
     pub(crate) fn fat(&self) -> &Table {
@@ -206,6 +236,11 @@ impl State {
             Sectors::Tables { mini, .. } => mini,
             Sectors::Spaces(spaces) => &spaces.mini.table,
         }
+    }
+
+    /// Whether the file was made and not opened.
+    pub(crate) const fn is_new(&self) -> bool {
+        self.file_len == 0
     }
 
     /// Sectors that the file has, or will have once saved.
@@ -540,6 +575,53 @@ impl State {
             .or_else(|_| self.extend(Place::Regular, chain, len_bytes))
     }
 
+    /// Sectors to take the place of those of a stream's chain that hold the
+    /// bytes `range` and that the saved state refers to; and which of the
+    /// chain's they replace first. `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; nothing is taken then.
+    pub(crate) fn replacement(
+        &mut self,
+        place: Place,
+        chain: &Chain,
+        range: &Range<u64>,
+    ) -> Result<Option<(u32, Chain)>, Error> {
+        if !self.atomic || range.is_empty() {
+            return Ok(None);
+        }
+        let unit = u64::from(self.geometry.unit_bytes(place));
+        let spaces = self.make_spaces();
+        let space = match place {
+            Place::Regular => &spaces.fat,
+            Place::Mini => &spaces.mini,
+        };
+        let sector = |at: u64| u32::try_from(at).expect("the chain has that many");
+        let end = sector(range.end.div_ceil(unit)).min(chain.sector_count().get());
+        let first = sector(range.start / unit);
+        if first >= end {
+            return Ok(None);
+        }
+        let Some((first, count)) = space.stale_in(chain, first, end) else { return Ok(None) };
+        // Behind what was replaced last, so that a stream that is written over in
+        // pieces lies in one run again.
+        let before = first.checked_sub(1).and_then(|at| chain.locate(SectorCount::new(at)));
+        let goal = before.map(|run| SectorId::new(run.start().get() + 1));
+        Ok(Some((first, self.take(place, count, goal)?)))
+    }
+
+    /// Takes sectors as a chain of its own.
+    fn take(&mut self, place: Place, count: u32, goal: Option<SectorId>) -> Result<Chain, Error> {
+        if place == Place::Regular {
+            return self.make_spaces().fat.allocate_at(count, goal);
+        }
+        let mut chain = Chain::default();
+        let len_bytes = u64::from(count) * u64::from(self.geometry.mini_bytes());
+        self.extend(place, &mut chain, len_bytes)?;
+        Ok(chain)
+    }
+
     /// Gives the sectors of a chain back.
     pub(crate) fn release(&mut self, place: Place, chain: &Chain) {
         let spaces = self.make_spaces();
@@ -593,6 +675,10 @@ impl State {
     /// Brings the entry and the tables in line with an open stream: gives
     /// back what is no longer needed, notes start and length.
     pub(crate) fn settle(&mut self, node: &Node, body: &mut Body) {
+        if self.atomic {
+            // What is saved next is not to be written over.
+            body.fresh = 0..0;
+        }
         if !body.changed || body.removed {
             return;
         }
@@ -606,6 +692,9 @@ impl State {
             Place::Regular => (&mut spaces.fat, geometry.sectors_for(len)),
             Place::Mini => (&mut spaces.mini, geometry.minis_for(len)),
         };
+        for (first, count) in std::mem::take(&mut body.spliced) {
+            space.table.relink(&body.chain, first, count);
+        }
         if body.damage.is_none() {
             let keep = u32::try_from(keep).expect("the chain has that many");
             space.truncate(&mut body.chain, keep);

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
-use alloc_core::Chain;
+use alloc_core::{Chain, SectorCount};
 
+use crate::commit::{self, Durability};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::node::{Body, Node, Place};
@@ -206,7 +208,7 @@ impl<S: Storage> Stream<S> {
                 }
                 Place::Mini => false,
             };
-            if body.private
+            if body.is_fresh(&(offset..end))
                 && body.damage.is_none()
                 && (end <= len || (offset <= len && has_room()))
             {
@@ -248,8 +250,8 @@ impl<S: Storage> Stream<S> {
         if body.chain.is_empty() && !self.shared.geometry.is_mini(len_bytes) {
             body.place = Place::Regular;
             body.changed = true;
-            body.private = true;
             state.extend(Place::Regular, &mut body.chain, len_bytes)?;
+            body.note_fresh(0..u64::MAX);
         }
         Ok(())
     }
@@ -271,6 +273,7 @@ impl<S: Storage> Stream<S> {
             return Err(Error::TooLong { len_bytes: len, max_bytes });
         }
         let mut state = shared.change_state()?;
+        let atomic = state.atomic;
         let mut body = self.node.body.write().expect("not poisoned");
         body.live()?;
         let old_len = self.node.len();
@@ -288,9 +291,7 @@ impl<S: Storage> Stream<S> {
 
         let place = if shared.geometry.is_mini(new_len) { Place::Mini } else { Place::Regular };
         if new_len == 0 {
-            let chain = std::mem::take(&mut body.chain);
-            let old_place = body.place;
-            body.garbage.push((old_place, chain));
+            body.leave_chain(Chain::default(), place);
         }
         if body.chain.is_empty() {
             body.place = place;
@@ -306,16 +307,15 @@ impl<S: Storage> Stream<S> {
             drop(state);
             let kept = if replaces { 0 } else { old_len.min(held) };
             let copied = self
-                .copy_bytes(&body, place, &chain, kept)
+                .copy_range(&body, place, &chain, 0..kept)
                 .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
                 .and_then(|()| self.pad(place, &chain, held, bytes));
             if let Err(error) = copied {
                 body.garbage.push((place, chain));
                 return Err(error);
             }
-            let (old_place, old_chain) = (body.place, std::mem::replace(&mut body.chain, chain));
-            body.garbage.push((old_place, old_chain));
-            body.place = place;
+            body.leave_chain(chain, place);
+            body.note_fresh(0..u64::MAX);
         } else {
             let Body { chain, ahead_sectors, .. } = &mut *body;
             let before = chain.sector_count();
@@ -327,19 +327,82 @@ impl<S: Storage> Stream<S> {
                 state.extend(place, chain, held)?;
             }
             let grew = chain.sector_count() != before;
+            let touched = old_len.min(offset)..offset + bytes.len() as u64;
+            let replacement = state.replacement(place, chain, &touched)?;
             drop(state);
-            self.fill(place, &body.chain, old_len, offset, bytes)?;
-            if grew {
-                self.pad(place, &body.chain, held, bytes)?;
+            if let Some((first, new)) = replacement {
+                self.fill_beside(&mut body, first, new, old_len.min(held), held, offset, bytes)?;
+            } else {
+                self.fill(place, &body.chain, old_len, offset, bytes)?;
+                if grew {
+                    self.pad(place, &body.chain, held, bytes)?;
+                }
+            }
+            if atomic {
+                let unit = u64::from(self.unit_bytes(place));
+                if grew {
+                    body.note_fresh(before.bytes(self.unit_bytes(place))..u64::MAX);
+                }
+                if !touched.is_empty() {
+                    let start = touched.start - touched.start % unit;
+                    body.note_fresh(start..touched.end.next_multiple_of(unit));
+                }
+            } else {
+                body.note_fresh(0..u64::MAX);
             }
         }
-        body.private = true;
         if keep == Keep::Nothing || new_len <= body.intact {
             body.damage = None;
         }
         self.node.set_len(new_len);
         self.node.content_changed();
         Ok(())
+    }
+
+    /// Writes bytes beside what is there: to `new`, which then takes the place of
+    /// the sectors of the chain from `first` on. What these have before and behind
+    /// the bytes, up to `kept`, is copied. Nothing has changed after an error.
+    #[expect(clippy::too_many_arguments, reason = "one step of a change, apart for its length")]
+    fn fill_beside(
+        &self,
+        body: &mut Body,
+        first: u32,
+        new: Chain,
+        kept: u64,
+        held: u64,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let place = body.place;
+        let unit = self.unit_bytes(place);
+        let count = new.sector_count();
+        let mut chain = body.chain.clone();
+        let old = chain.replace(SectorCount::new(first), new);
+        let start = SectorCount::new(first).bytes(unit);
+        let end = start + count.bytes(unit);
+        let old_len = self.node.len();
+        let copied = self
+            .copy_range(body, place, &chain, start..offset.min(kept).min(end))
+            .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
+            .and_then(|()| {
+                let behind = (offset + bytes.len() as u64).max(start);
+                self.copy_range(body, place, &chain, behind..end.min(kept))
+            })
+            .and_then(|()| if end < held { Ok(()) } else { self.pad(place, &chain, held, bytes) });
+        if let Err(error) = copied {
+            let new = chain.slice(SectorCount::new(first), count);
+            body.garbage.push((place, new));
+            return Err(error);
+        }
+        body.chain = chain;
+        body.garbage.push((place, old));
+        body.spliced.push((first, count.get()));
+        Ok(())
+    }
+
+    /// Bytes of a sector or mini sector.
+    fn unit_bytes(&self, place: Place) -> u32 {
+        self.shared.geometry.unit_bytes(place)
     }
 
     /// Zeros between the old end and `offset`, then the bytes.
@@ -373,12 +436,19 @@ impl<S: Storage> Stream<S> {
         self.shared.write_chain(place, chain, len, zeros)
     }
 
-    /// Copies the first `len` bytes to another chain.
-    fn copy_bytes(&self, from: &Body, place: Place, to: &Chain, len: u64) -> Result<(), Error> {
-        let mut at = 0;
+    /// Copies bytes of a stream to the same place in another chain.
+    fn copy_range(
+        &self,
+        from: &Body,
+        place: Place,
+        to: &Chain,
+        range: Range<u64>,
+    ) -> Result<(), Error> {
+        let len = range.end.saturating_sub(range.start);
         let mut buffer = vec![0; usize::try_from(len.min(COPY_BYTES)).expect("at most 256 KiB")];
-        while at < len {
-            let count = (len - at).min(COPY_BYTES);
+        let mut at = range.start;
+        while at < range.end {
+            let count = (range.end - at).min(COPY_BYTES);
             let piece = &mut buffer[..usize::try_from(count).expect("at most 256 KiB")];
             self.shared.read_chain(from.place, &from.chain, at, piece)?;
             self.shared.write_chain(place, to, at, piece)?;
@@ -582,7 +652,7 @@ impl<S: Storage> Write for Stream<S> {
     /// does: without its metadata a stream's bytes could not be found again.
     fn flush(&mut self) -> io::Result<()> {
         if self.shared.writable {
-            crate::commit::flush(&self.shared)?;
+            commit::flush(&self.shared, Durability::Process)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The FAT and the MiniFAT in memory: cells, and which sectors of them changed.
 
-use alloc_core::{Run, SectorId};
+use alloc_core::{Chain, Run, SectorCount, SectorId};
 use zerocopy::IntoBytes;
 
 use crate::layout::{END_OF_CHAIN, FREE_SECTOR};
@@ -89,6 +89,34 @@ impl Table {
             last = Some(run.last());
         }
         if let Some(last) = last {
+            self.set(last.get(), END_OF_CHAIN);
+        }
+    }
+
+    /// Makes the sectors `first..first + count` of a chain, and the one before
+    /// them, lead to those that follow them in the chain.
+    pub(crate) fn relink(&mut self, chain: &Chain, first: u32, count: u32) {
+        let total = chain.sector_count().get();
+        let (from, end) = (first.saturating_sub(1), first.saturating_add(count).min(total));
+        if from >= end {
+            return;
+        }
+        // One more, which the last of them leads to.
+        let until = (end + 1).min(total);
+        let piece = chain.slice(SectorCount::new(from), SectorCount::new(until - from));
+        let mut last: Option<SectorId> = None;
+        for run in piece.runs() {
+            if let Some(last) = last {
+                self.set(last.get(), run.start().get());
+            }
+            for sector in run.start().get()..run.last().get() {
+                self.set(sector, sector + 1);
+            }
+            last = Some(run.last());
+        }
+        if end == total
+            && let Some(last) = last
+        {
             self.set(last.get(), END_OF_CHAIN);
         }
     }

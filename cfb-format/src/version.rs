@@ -5,6 +5,7 @@ use std::fmt;
 use alloc_core::{ByteOffset, SectorId};
 
 use crate::layout::{MINI_SECTOR_SHIFT, MINI_STREAM_CUTOFF, RANGE_LOCK_OFFSET};
+use crate::node::Place;
 
 /// A major version of the format. [MS-CFB] 2.2
 ///
@@ -89,6 +90,14 @@ impl Geometry {
 
     pub(crate) const fn sector_shift(self) -> u16 {
         self.sector_shift
+    }
+
+    /// Bytes of a sector or mini sector.
+    pub(crate) const fn unit_bytes(self, place: Place) -> u32 {
+        match place {
+            Place::Regular => self.sector_bytes(),
+            Place::Mini => self.mini_bytes(),
+        }
     }
 
     #[expect(clippy::unused_self, reason = "a size of the file like the others")]

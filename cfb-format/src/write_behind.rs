@@ -237,6 +237,14 @@ impl WriteBehind {
         self.drain_from(storage, 0)
     }
 
+    /// Forgets all that is gathered. Waits for a drain that runs.
+    pub(crate) fn discard(&self) {
+        let _one = self.one_at_a_time();
+        let mut state = self.change();
+        *state = State::default();
+        self.note_occupied(&state);
+    }
+
     /// Drains if what is pending weighs at least `weight_bytes` once no other drain runs.
     fn drain_from<S: Storage + ?Sized>(&self, storage: &S, weight_bytes: usize) -> io::Result<()> {
         let _one = self.one_at_a_time();

@@ -18,9 +18,9 @@ fn class_id_in_the_header_is_found() {
 }
 
 #[test]
-fn transaction_signature_is_noted() {
+fn any_transaction_signature_is_as_good_as_another() {
     for signature in [1, 2, u32::MAX] {
-        forged(&bends(&["header.transaction-signature"]), |image| {
+        forged(&bends(&[]), |image| {
             image.put_u32(header::TRANSACTION, signature);
         });
     }

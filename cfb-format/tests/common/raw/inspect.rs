@@ -125,7 +125,6 @@ impl<R: RawSource + ?Sized> Judge<'_, R> {
             self.header[header::RESERVED..header::DIR_COUNT].to_vec(),
             vec![0; 6],
         );
-        self.expect("transaction signature", self.u32(header::TRANSACTION), 0);
         self.expect("mini stream cutoff", self.u32(header::CUTOFF), 4096);
         self.sector_bytes = 1 << self.u16(header::SHIFT);
         assert!(matches!(self.sector_bytes, 512 | 4096), "sectors of {} bytes", self.sector_bytes);

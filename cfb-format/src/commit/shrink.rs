@@ -1,0 +1,112 @@
+//! Making the file smaller where that is worth a write of its metadata.
+
+use alloc_core::{Chain, Run, SectorId};
+
+use super::fit::sectors_of;
+use super::patches::Part;
+use crate::directory::ROOT;
+use crate::error::{Doing, Error};
+use crate::layout::{DIFAT_SECTOR, FAT_SECTOR};
+use crate::shared::Shared;
+use crate::state::State;
+use crate::storage::Storage;
+
+/// Whether another round would make the file clearly smaller, and if so
+/// moves metadata out of its end.
+///
+/// A round writes all metadata that moves, so it has to win a quarter of the file.
+pub(super) fn shrink_is_worth_it(state: &mut State) -> bool {
+    let minis_per_sector = state.geometry.minis_per_sector();
+    let mini_sectors =
+        state.dir.entry(ROOT).len_bytes.div_ceil(state.geometry.sector_bytes().into());
+    let spaces = state.spaces().expect("made by the first change");
+    let end = spaces.fat.used_end();
+    let behind = spaces.fat.total() - end;
+    let free = spaces.fat.map().free_count().get().saturating_sub(behind);
+    let mini_free =
+        mini_sectors.saturating_sub(spaces.mini.used_end().div_ceil(minis_per_sector).into());
+    let fat_want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
+    let fat_free = state.fat_sectors.len().saturating_sub(fat_want) as u64;
+    let winnable = u64::from(free) + mini_free + fat_free;
+    if winnable < u64::from(end / 4).max(1) {
+        return false;
+    }
+    // What the last save freed in the mini stream and the FAT, a round cuts off.
+    mini_free + fat_free > 0 || move_metadata_down(state, end)
+}
+
+/// Moves the directory, MiniFAT, FAT and DIFAT out of the end of the file
+/// into free sectors before it. Says whether anything moved.
+fn move_metadata_down(state: &mut State, end: u32) -> bool {
+    let mut moved = false;
+    let mut end = end;
+    // Each kind moves at most once a round: what moved down is not at the end.
+    for _ in 0..4 {
+        let last = end.checked_sub(1).map(SectorId::new);
+        let holds =
+            |chain: &Chain| last.is_some_and(|last| chain.runs().any(|run| run.contains(last)));
+        let fat_chain =
+            Chain::from_runs(state.fat_sectors.iter().flatten().map(|&sector| Run::single(sector)));
+        let difat_chain = Chain::from_runs(state.difat_sectors.iter().map(|&s| Run::single(s)));
+        let (old, kind) = if holds(&state.dir_chain) {
+            (state.dir_chain.clone(), Part::Directory)
+        } else if holds(&state.mini_fat_chain) {
+            (state.mini_fat_chain.clone(), Part::MiniFat)
+        } else if holds(&fat_chain) {
+            (fat_chain, Part::Fat)
+        } else if holds(&difat_chain) {
+            (difat_chain, Part::Difat)
+        } else {
+            break;
+        };
+        let fat = &mut state.make_spaces().fat;
+        let count = old.sector_count().get();
+        let Some(new) = fat.allocate_below(count, end) else { break };
+        fat.release(&old);
+        match kind {
+            Part::Directory => {
+                state.dir_chain = new;
+                state.dir.touch_all();
+            }
+            Part::MiniFat => {
+                state.mini_fat_chain = new;
+                state.make_spaces().mini.table.touch_all();
+            }
+            Part::Fat => {
+                let sectors: Vec<SectorId> = sectors_of(&new).collect();
+                for &sector in &sectors {
+                    state.make_spaces().fat.mark(sector, FAT_SECTOR);
+                }
+                state.fat_sectors = sectors.into_iter().map(Some).collect();
+                state.make_spaces().fat.table.touch_all();
+                state.difat_changed = true;
+            }
+            Part::Difat => {
+                let sectors: Vec<SectorId> = sectors_of(&new).collect();
+                for &sector in &sectors {
+                    state.make_spaces().fat.mark(sector, DIFAT_SECTOR);
+                }
+                state.difat_sectors = sectors;
+                state.difat_changed = true;
+            }
+        }
+        moved = true;
+        // What moved is used until the save; the next kind is looked for
+        // before it.
+        end = old.runs().map(|run| run.start().get()).min().unwrap_or(end);
+    }
+    moved
+}
+
+/// Cuts the free end of the file off.
+pub(super) fn cut_end<S: Storage>(shared: &Shared<S>, state: &mut State) -> Result<(), Error> {
+    let geometry = state.geometry;
+    let fat = &mut state.make_spaces().fat;
+    fat.shrink();
+    let end = geometry.end_of(fat.used_end());
+    if shared.physical_end() > end {
+        shared.storage().set_len(end).doing("shrinking the file", end)?;
+        shared.set_physical_end(end);
+    }
+    Ok(())
+}
