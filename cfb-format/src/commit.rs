@@ -180,8 +180,26 @@ mod tests {
     }
 
     #[test]
-    fn header_is_written_last_and_only_when_it_changes() {
+    fn header_is_written_last_and_only_when_something_changes() {
         let file = CompoundFile::create_in(Recorder::default()).unwrap();
+        file.storage().take();
+        for i in 0..3 {
+            file.write_stream("a", &[i; 5000]).unwrap();
+            file.flush().unwrap();
+            let writes = file.storage().take();
+            assert_eq!(writes.last(), Some(&(0, 512)));
+            let end = |&(at, len): &(u64, usize)| at + len as u64;
+            assert!(writes.iter().all(|write| *write == (0, 512) || write.0 >= 512));
+            assert!(writes.iter().map(end).max() <= Some(30_000), "old sectors are used again");
+            file.flush().unwrap();
+            assert_eq!(file.storage().take(), [], "nothing has changed");
+        }
+    }
+
+    #[test]
+    fn in_place_only_what_changed_is_written() {
+        let options = CreateOptions::new().in_place(true);
+        let file = options.create_storage(Recorder::default()).unwrap();
         file.storage().take();
         file.write_stream("a", &[1; 5000]).unwrap();
         file.write_stream("b", &[2; 50]).unwrap();

@@ -450,13 +450,13 @@ impl State {
                 }
             }
             // Where the chain broke in the file, it ends.
-            fat.table.link(None, chain.runs());
+            fat.table.relink(chain, 0, chain.sector_count().get());
         }
         let mini_stream = self.mini_stream.read().expect("not poisoned");
         // One that shares sectors is moved before the first change; its last
         // cell may be another stream's until then.
         if !fat.has_shared(&mini_stream) {
-            fat.table.link(None, mini_stream.runs());
+            fat.table.relink(&mini_stream, 0, mini_stream.sector_count().get());
         }
         drop(mini_stream);
         for sector in self.fat_sectors.iter().flatten() {

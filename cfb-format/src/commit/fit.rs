@@ -9,16 +9,19 @@ use crate::layout::{DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_
 use crate::state::State;
 use crate::version::{Geometry, Version};
 
-/// Gives the chain of a table or the directory `want` sectors.
-fn fit_chain(state: &mut State, mut chain: Chain, want: u32) -> Result<Chain, Error> {
-    let have = chain.sector_count().get();
+/// Gives the chain of a table or the directory `want` sectors, and moves what
+/// changes of it.
+fn fit_chain(
+    state: &mut State,
+    chain: &mut Chain,
+    changed: &[(u32, u32)],
+    want: u32,
+) -> Result<(), Error> {
+    let changed = if state.atomic { changed } else { &[] };
     let fat = &mut state.make_spaces().fat;
-    if want < have {
-        fat.truncate(&mut chain, want);
-    } else if want > have {
-        fat.lengthen(&mut chain, want - have)?;
-    }
-    Ok(chain)
+    fat.truncate(chain, want);
+    let more = want - chain.sector_count().get();
+    relocate::chain(fat, chain, changed, more)
 }
 
 pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
@@ -29,11 +32,11 @@ pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
         state.dir.pad(per_sector);
     }
     let want = state.dir.slots_count() / per_sector;
-    if want != state.dir_chain.sector_count().get() {
-        let chain = state.dir_chain.clone();
-        state.dir_chain = fit_chain(state, chain, want)?;
-    }
-    relocate::directory(state)?;
+    let changed = state.dir.changed_sectors(per_sector);
+    let mut chain = std::mem::take(&mut state.dir_chain);
+    let fitted = fit_chain(state, &mut chain, &changed, want);
+    state.dir_chain = chain;
+    fitted?;
     let count = if state.geometry.version == Version::V3 { 0 } else { want };
     state.header.dir_sectors_count = count;
     state.header.first_dir_sector = first(&state.dir_chain);
@@ -42,11 +45,11 @@ pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
 
 pub(super) fn fit_mini_fat(state: &mut State) -> Result<(), Error> {
     let want = state.mini_fat().sectors_count();
-    if want != state.mini_fat_chain.sector_count().get() {
-        let chain = state.mini_fat_chain.clone();
-        state.mini_fat_chain = fit_chain(state, chain, want)?;
-    }
-    relocate::mini_fat(state)?;
+    let changed = state.mini_fat().changed().ranges();
+    let mut chain = std::mem::take(&mut state.mini_fat_chain);
+    let fitted = fit_chain(state, &mut chain, &changed, want);
+    state.mini_fat_chain = chain;
+    fitted?;
     state.header.mini_fat_sectors_count = want;
     state.header.first_mini_fat_sector = first(&state.mini_fat_chain);
     Ok(())
@@ -82,6 +85,10 @@ pub(super) fn fit_fat(state: &mut State) -> Result<(), Error> {
     }
     give_back_fat(state);
     loop {
+        // What moves before what is new, so that they lie in their order.
+        if relocate::fat(state)? {
+            continue;
+        }
         let end = state.make_spaces().fat.used_end();
         let want = end.div_ceil(cells) as usize;
         let have = state.fat_sectors.len();
@@ -107,13 +114,10 @@ pub(super) fn fit_fat(state: &mut State) -> Result<(), Error> {
             state.difat_changed = true;
             continue;
         }
-        let fat_count = u32::try_from(state.fat_sectors.len()).expect("few");
-        state.make_spaces().fat.table.cover(fat_count * cells);
-        if !relocate::fat(state)? {
-            break;
-        }
+        break;
     }
     let fat_count = u32::try_from(state.fat_sectors.len()).expect("few");
+    state.make_spaces().fat.table.cover(fat_count * cells);
     let difat_count = u32::try_from(state.difat_sectors.len()).expect("few");
     let header = &mut state.header;
     header.fat_sectors_count = fat_count;

@@ -14,41 +14,26 @@ use crate::layout::{DIFAT_SECTOR, FAT_SECTOR, HEADER_DIFAT_LEN};
 use crate::space::Space;
 use crate::state::State;
 
-/// Moves the changed sectors of the directory.
+/// Gives the chain of the directory or MiniFAT `count` sectors more, and those of
+/// its sectors in `ranges`, each first and count and ascending, that the saved
+/// state has, sectors taken for them: all in one run where there is one, so
+/// that what is written whole lies together. O(runs + ranges).
 ///
 /// # Errors
 ///
-/// [`Error::FileFull`]; nothing has moved then.
-pub(super) fn directory(state: &mut State) -> Result<(), Error> {
-    if state.atomic {
-        let ranges = state.dir.changed_sectors(state.geometry.entries_per_sector());
-        let chain = state.dir_chain.clone();
-        state.dir_chain = moved(&mut state.make_spaces().fat, chain, &ranges)?;
-    }
-    Ok(())
-}
-
-/// Moves the changed sectors of the MiniFAT.
-///
-/// # Errors
-///
-/// [`Error::FileFull`]; nothing has moved then.
-pub(super) fn mini_fat(state: &mut State) -> Result<(), Error> {
-    if state.atomic {
-        let ranges = state.mini_fat().changed().ranges();
-        let chain = state.mini_fat_chain.clone();
-        state.mini_fat_chain = moved(&mut state.make_spaces().fat, chain, &ranges)?;
-    }
-    Ok(())
-}
-
-/// The chain with what is not fresh in `ranges`, each first and count and
-/// ascending, in sectors taken for it. O(runs + ranges).
-fn moved(space: &mut Space, chain: Chain, ranges: &[(u32, u32)]) -> Result<Chain, Error> {
+/// [`Error::FileFull`]; nothing has changed then.
+pub(super) fn chain(
+    space: &mut Space,
+    chain: &mut Chain,
+    ranges: &[(u32, u32)],
+    more: u32,
+) -> Result<(), Error> {
+    let have = chain.sector_count().get();
     let mut stale = Vec::new();
     for &(first, count) in ranges {
         let mut at = first;
-        for run in chain.slice(SectorCount::new(first), SectorCount::new(count)).runs() {
+        let count = count.min(have.saturating_sub(first));
+        for run in chain.slice(SectorCount::new(first.min(have)), SectorCount::new(count)).runs() {
             for (piece, fresh) in space.split_fresh(run) {
                 if !fresh {
                     stale.push((at, piece));
@@ -57,11 +42,11 @@ fn moved(space: &mut Space, chain: Chain, ranges: &[(u32, u32)]) -> Result<Chain
             }
         }
     }
-    let count = stale.iter().map(|(_, piece)| piece.count().get()).sum();
+    let count: u32 = stale.iter().map(|(_, piece)| piece.count().get()).sum();
     if count == 0 {
-        return Ok(chain);
+        return if more > 0 { space.lengthen(chain, more) } else { Ok(()) };
     }
-    let mut pool = space.allocate(count)?;
+    let mut pool = space.allocate(count + more)?;
     let mut new = Chain::default();
     let mut at = 0;
     for &(first, piece) in &stale {
@@ -70,13 +55,15 @@ fn moved(space: &mut Space, chain: Chain, ranges: &[(u32, u32)]) -> Result<Chain
         new.append(std::mem::replace(&mut pool, rest));
         at = first + piece.count().get();
     }
-    let left = chain.sector_count().get() - at;
-    new.append(chain.slice(SectorCount::new(at), SectorCount::new(left)));
+    new.append(chain.slice(SectorCount::new(at), SectorCount::new(have - at)));
+    new.append(pool);
     for &(first, piece) in &stale {
         space.table.relink(&new, first, piece.count().get());
         space.release(&Chain::from_runs([piece]));
     }
-    Ok(new)
+    space.table.relink(&new, have, more);
+    *chain = new;
+    Ok(())
 }
 
 /// Moves the changed sectors of FAT and DIFAT; says whether there were any.
@@ -94,7 +81,10 @@ pub(super) fn fat(state: &mut State) -> Result<bool, Error> {
         .table
         .changed()
         .iter()
-        .filter(|&index| state.fat_sectors[index as usize].is_some_and(is_stale))
+        .filter(|&index| {
+            // Behind what is there the FAT is yet to grow.
+            state.fat_sectors.get(index as usize).copied().flatten().is_some_and(is_stale)
+        })
         .collect();
     let difat: Vec<usize> = (0..state.difat_sectors.len())
         .filter(|&index| state.difat_changed && is_stale(state.difat_sectors[index]))
