@@ -65,7 +65,7 @@ finding_codes! {
     HeaderDifatSectors = "header.difat-sectors", Warning, "2.2", "the header's number of DIFAT sectors is wrong";
     HeaderPadding = "header.padding", Warning, "2.2", "the header sector is not zero after the header";
     FilePartialSector = "file.partial-sector", Note, "2.1", "the last sector of the file is cut short";
-    FileTrailingData = "file.trailing-data", Warning, "2.3", "the file has sectors that the FAT does not cover";
+    FileTrailingData = "file.trailing-data", Note, "2.3", "the file has sectors that the FAT does not cover";
     SectorUnused = "sector.orphan", Warning, "2.3", "an allocated sector belongs to nothing";
     SectorShared = "sector.shared", Error, "2.3", "a sector belongs to two chains";
     RangeLock = "sector.range-lock", Error, "2.7", "the range lock sector is not marked as the end of a chain";

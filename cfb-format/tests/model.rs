@@ -36,13 +36,13 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn version_3_agrees_with_the_map(ops in vec(raw(), 1..120)) {
-        the_rival_accepts(Model::run(Version::V3, false, &ops));
+    fn version_3_agrees_with_the_map(in_place in any::<bool>(), ops in vec(raw(), 1..120)) {
+        the_rival_accepts(Model::run(Version::V3, in_place, false, &ops));
     }
 
     #[test]
-    fn version_4_agrees_with_the_map(ops in vec(raw(), 1..120)) {
-        the_rival_accepts(Model::run(Version::V4, false, &ops));
+    fn version_4_agrees_with_the_map(in_place in any::<bool>(), ops in vec(raw(), 1..120)) {
+        the_rival_accepts(Model::run(Version::V4, in_place, false, &ops));
     }
 }
 
@@ -50,8 +50,8 @@ proptest! {
     #![proptest_config(config(40))]
 
     #[test]
-    fn files_of_many_entries_agree_with_the_map(four in any::<bool>(), ops in vec(raw(), 1..300)) {
+    fn files_of_many_entries_agree_with_the_map(four in any::<bool>(), in_place in any::<bool>(), ops in vec(raw(), 1..300)) {
         let version = if four { Version::V4 } else { Version::V3 };
-        the_rival_accepts(Model::run(version, true, &ops));
+        the_rival_accepts(Model::run(version, in_place, true, &ops));
     }
 }

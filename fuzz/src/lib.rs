@@ -49,11 +49,11 @@ pub fn alloc_ops(data: &[u8]) {
     model.finish();
 }
 
-/// The first byte picks version and kind of run, every six bytes that follow one operation of the model.
+/// The first byte picks version, kind of run and of save, every six bytes that follow one operation of the model.
 pub fn cfb_ops(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let version = if first & 1 == 0 { Version::V3 } else { Version::V4 };
     let (raw, _) = rest.as_chunks::<6>();
     let ops: Vec<_> = raw.iter().take(400).map(|&bytes| cfb_model::Raw(bytes)).collect();
-    cfb_model::Model::run(version, first & 2 != 0, &ops);
+    cfb_model::Model::run(version, first & 4 != 0, first & 2 != 0, &ops);
 }

@@ -14,7 +14,8 @@ use crate::storage::Storage;
 /// Whether another round would make the file clearly smaller, and if so
 /// moves metadata out of its end.
 ///
-/// A round writes all metadata that moves, so it has to win a quarter of the file.
+/// A round writes all metadata that moves, so it has to win a quarter of the
+/// file, or half of the FAT.
 pub(super) fn shrink_is_worth_it(state: &mut State) -> bool {
     let minis_per_sector = state.geometry.minis_per_sector();
     let mini_sectors =
@@ -28,7 +29,8 @@ pub(super) fn shrink_is_worth_it(state: &mut State) -> bool {
     let fat_want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
     let fat_free = state.fat_sectors.len().saturating_sub(fat_want) as u64;
     let winnable = u64::from(free) + mini_free + fat_free;
-    if winnable < u64::from(end / 4).max(1) {
+    let is_mostly_fat = fat_free > fat_want as u64;
+    if winnable < u64::from(end / 4).max(1) && !is_mostly_fat {
         return false;
     }
     // What the last save freed in the mini stream and the FAT, a round cuts off.

@@ -63,7 +63,7 @@ fn free_cell_with_a_reserved_value_is_found() {
 
 #[test]
 fn trailing_sectors_that_the_fat_does_not_cover_are_found() {
-    forged(&breaks(&["file.trailing-data"]), |image| {
+    forged(&bends(&["file.trailing-data"]), |image| {
         let more = image.cells() - image.sectors() + 20;
         image.bytes.resize(image.bytes.len() + more as usize * image.sector_bytes, 0x4D);
     });

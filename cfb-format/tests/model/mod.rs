@@ -40,6 +40,7 @@ struct Node {
 /// A compound file and what it should hold, side by side.
 pub(crate) struct Model {
     version: Version,
+    in_place: bool,
     storage: MemStorage,
     file: Option<CompoundFile<MemStorage>>,
     nodes: BTreeMap<Id, Node>,
@@ -78,11 +79,12 @@ impl Refusal {
 }
 
 impl Model {
-    /// An empty file of `version` in memory.
-    pub(crate) fn new(version: Version) -> Self {
+    /// An empty file of `version` in memory, saved in place or not.
+    pub(crate) fn new(version: Version, in_place: bool) -> Self {
         let storage = MemStorage::new();
         let file = CreateOptions::new()
             .version(version)
+            .in_place(in_place)
             .create_storage(storage.clone())
             .expect("an empty file");
         let clsid = 0;
@@ -95,12 +97,21 @@ impl Model {
             modified: 0,
         };
         let nodes = BTreeMap::from([(ROOT, root)]);
-        Self { version, storage, file: Some(file), nodes, handles: Vec::new(), next_id: 1, seed: 0 }
+        Self {
+            version,
+            in_place,
+            storage,
+            file: Some(file),
+            nodes,
+            handles: Vec::new(),
+            next_id: 1,
+            seed: 0,
+        }
     }
 
     /// Runs all of `ops`, then reopens the file, accounts for it, empties it, and accounts again.
-    pub(crate) fn run(version: Version, wide: bool, ops: &[Raw]) -> Vec<u8> {
-        let mut model = Self::new(version);
+    pub(crate) fn run(version: Version, in_place: bool, wide: bool, ops: &[Raw]) -> Vec<u8> {
+        let mut model = Self::new(version, in_place);
         for raw in ops {
             model.step(raw.op(wide));
         }
@@ -234,7 +245,7 @@ impl Model {
         }
         self.handles.clear();
         self.file = None;
-        let options = OpenOptions::new().strictness(strictness).write(true);
+        let options = OpenOptions::new().strictness(strictness).write(true).in_place(self.in_place);
         let file =
             options.open_storage(self.storage.clone()).expect("what the library wrote opens");
         let found: Vec<String> = file.findings().iter().map(ToString::to_string).collect();
