@@ -55,7 +55,8 @@ pub(super) fn write<S: Storage + ?Sized, T: Storage>(
     options: &RepairOptions,
 ) -> Result<RepairReport, Error> {
     let version = options.version.unwrap_or(plan.geometry.version);
-    let file = CreateOptions::new().version(version).create_storage(target)?;
+    // Nothing is there that could be lost.
+    let file = CreateOptions::new().version(version).in_place(true).create_storage(target)?;
     let mut output = Output {
         source,
         file,

@@ -89,7 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let staged = Staged::beside(&args.file);
     let version = args.version.into();
-    let file = CreateOptions::new().version(version).create_new(staged.path()).doing(doing)?;
+    // The file gets its name when it is whole: until then there is nothing to lose.
+    let options = CreateOptions::new().version(version).in_place(true);
+    let file = options.create_new(staged.path()).doing(doing)?;
     if let Some(clsid) = args.clsid {
         file.set_clsid("/", clsid).doing(doing)?;
     }
