@@ -8,6 +8,12 @@ mod alloc_model;
 #[path = "../../cfb-format/tests/model/mod.rs"]
 #[allow(dead_code, reason = "the model serves several tests; none needs all of it")]
 mod cfb_model;
+#[path = "../../cfb-format/tests/common/mod.rs"]
+#[allow(clippy::pedantic, reason = "helpers of another crate's tests, under that crate's lints")]
+mod common;
+#[path = "../../cfb-format/tests/crash/mod.rs"]
+#[allow(dead_code, reason = "the simulated disk serves several tests; none needs all of it")]
+mod crash;
 mod open;
 mod repair;
 mod round_trip;
@@ -22,8 +28,9 @@ pub use round_trip::cfb_round_trip;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("alloc_ops", alloc_ops),
+    ("cfb_failing_disk", cfb_failing_disk),
     ("cfb_open", cfb_open),
     ("cfb_ops", cfb_ops),
     ("cfb_repair", cfb_repair),
@@ -56,4 +63,14 @@ pub fn cfb_ops(data: &[u8]) {
     let (raw, _) = rest.as_chunks::<6>();
     let ops: Vec<_> = raw.iter().take(400).map(|&bytes| cfb_model::Raw(bytes)).collect();
     cfb_model::Model::run(version, first & 4 != 0, first & 2 != 0, &ops);
+}
+
+/// Four bytes pick the file, how it commits and which call of its disk fails, every four that follow one operation.
+/// The run is cut wherever a crash may cut it.
+///
+/// # Panics
+///
+/// Where what is left is not exactly the state of a commit, or an error costs anything.
+pub fn cfb_failing_disk(data: &[u8]) {
+    crash::random::run_bytes(data).expect_no_fault("a random run");
 }
