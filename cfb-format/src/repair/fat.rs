@@ -17,6 +17,9 @@ pub(super) struct Fat {
     pub(super) own: Vec<u32>,
     /// FAT sectors that mark themselves as such: evidence of a compound file.
     pub(super) marked_count: u32,
+    /// Sectors for which another sector, which could be the same part, has
+    /// another cell: one of the two is from an earlier state of the file.
+    pub(super) contested: Vec<u32>,
 }
 
 /// One part of the FAT: a sector's worth of cells.
@@ -63,7 +66,8 @@ pub(super) fn find<S: Storage + ?Sized>(
     let trusted = |part: u32, found: &Option<Part>| {
         found.is_some_and(|found| {
             let own = found.sector / per_sector != part || found.shape.own_mark;
-            found.shape.can_be(part) && found.shape.zeros * 4 < found.shape.cells && own
+            // A header of zeros names the first sector, whatever is in it.
+            found.shape.can_be(part) && own && header.fat_sectors_count > 0
         })
     };
     let doubtful: Vec<u32> = (0..)
@@ -71,9 +75,8 @@ pub(super) fn find<S: Storage + ?Sized>(
         .filter(|(part, found)| !trusted(*part, found))
         .map(|(part, _)| part)
         .collect();
-    if !doubtful.is_empty() {
-        search(source, &mut parts, &doubtful)?;
-    }
+    let rivals =
+        if doubtful.is_empty() { Vec::new() } else { search(source, &mut parts, &doubtful)? };
 
     let mut cells = Vec::with_capacity(parts.len() * per_sector as usize);
     let mut marked_count = 0;
@@ -104,7 +107,14 @@ pub(super) fn find<S: Storage + ?Sized>(
     }
     own.sort_unstable();
     own.dedup();
-    Ok(Fat { cells, own, marked_count })
+    let mut contested = Vec::new();
+    for (part, sector) in rivals {
+        let theirs = source.cells(sector, "reading the FAT")?;
+        let first = part * per_sector;
+        let both = (first..).zip(theirs).zip(&cells[first as usize..]);
+        contested.extend(both.filter(|((_, a), b)| a != *b).map(|((unit, _), _)| unit));
+    }
+    Ok(Fat { cells, own, marked_count, contested })
 }
 
 /// What the header and the DIFAT sectors name.
@@ -200,12 +210,13 @@ fn can_be_difat(cells: &[u32], sectors: u32) -> bool {
     named > 0 && (named + padding) * 4 >= cells.len() * 3
 }
 
-/// Looks through the file for the parts that the DIFAT does not give.
+/// Looks through the file for the parts that the DIFAT does not give; gives
+/// those for which there are several sectors, with the others.
 fn search<S: Storage + ?Sized>(
     source: &Source<'_, S>,
     parts: &mut [Option<Part>],
     doubtful: &[u32],
-) -> Result<(), Error> {
+) -> Result<Vec<(u32, u32)>, Error> {
     let mut search = Search {
         source,
         tables: &source.scan()?.tables,
@@ -213,9 +224,12 @@ fn search<S: Storage + ?Sized>(
         taken: vec![false; source.sectors as usize],
         marked: vec![false; source.sectors as usize],
         read: vec![false; parts.len()],
+        doubtful: vec![false; parts.len()],
+        rivals: Vec::new(),
     };
     for &part in doubtful {
         search.known[part as usize] = None;
+        search.doubtful[part as usize] = true;
     }
     for found in search.known.iter().flatten() {
         search.taken[found.sector as usize] = true;
@@ -227,7 +241,7 @@ fn search<S: Storage + ?Sized>(
     search.add_marked()?;
     search.add_left()?;
     parts.copy_from_slice(&search.known);
-    Ok(())
+    Ok(search.rivals)
 }
 
 /// Parts of the FAT that were found, by what speaks for them.
@@ -241,6 +255,10 @@ struct Search<'a, S: ?Sized> {
     marked: Vec<bool>,
     /// Parts whose marks are in `marked`.
     read: Vec<bool>,
+    /// Parts that the DIFAT does not give.
+    doubtful: Vec<bool>,
+    /// Parts and the sectors that could be them as well.
+    rivals: Vec<(u32, u32)>,
 }
 
 impl<S: Storage + ?Sized> Search<'_, S> {
@@ -265,8 +283,12 @@ impl<S: Storage + ?Sized> Search<'_, S> {
         tables.sort_by_key(|table| std::cmp::Reverse(table.shape.votes));
         for table in tables {
             let part = table.sector / per_sector;
-            if self.marks_tables(table.sector, part)? {
-                self.take(table.sector, part, table.shape);
+            if self.marks_tables(table.sector, part)?
+                && !self.take(table.sector, part, table.shape)
+                && !self.taken[table.sector as usize]
+                && self.doubtful[part as usize]
+            {
+                self.rivals.push((part, table.sector));
             }
         }
         Ok(())

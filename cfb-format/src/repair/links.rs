@@ -301,6 +301,28 @@ impl Links {
         true
     }
 
+    /// Marks as doubtful the streams that have one of these units.
+    pub(super) fn doubt(&mut self, contested: &[u32]) {
+        if contested.is_empty() {
+            return;
+        }
+        let mut units = vec![false; self.cells.len()];
+        for &unit in contested {
+            units[unit as usize] = true;
+        }
+        for found in &mut self.found {
+            let runs = found.runs.iter().filter(|(start, _)| *start != GAP);
+            let mut runs = runs.map(|&(start, count)| {
+                let count = usize::try_from(count).expect("units of the table");
+                &units[start as usize..start as usize + count]
+            });
+            if runs.any(|run| run.contains(&true)) {
+                let all = found.runs.iter().map(|&(_, count)| count).sum();
+                ranges::add(&mut found.doubtful, 0..all);
+            }
+        }
+    }
+
     fn unclaim(&mut self, found: &Found) {
         for &(start, count) in &found.runs {
             let start = start as usize;

@@ -61,6 +61,8 @@ struct Work<'a, S: ?Sized> {
     directory: Directory,
     placed: Vec<Placed>,
     findings: Vec<Finding>,
+    /// Sectors whose links another state of the file has otherwise.
+    contested: Vec<u32>,
 }
 
 impl Plan {
@@ -86,7 +88,8 @@ impl Plan {
         let mut directory = Directory::find(source, &mut links, first, &mut findings)?;
         let mut tree_findings = Vec::new();
         let placed = directory.tree(&mut tree_findings);
-        let mut work = Work { source, links, directory, placed, findings };
+        let contested = fat.contested;
+        let mut work = Work { source, links, directory, placed, findings, contested };
 
         let named = work.named_mini_fat(header)?;
         if let Some(sectors) = &named {
@@ -290,6 +293,7 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         }
         let trusted = !self.directory.damaged;
         self.links.settle(|id| !trusted || !orphans.contains(&id));
+        self.links.doubt(&self.contested);
         let mut body = id.map_or_else(Body::default, |id| {
             let units = self.links.units_wanted(id);
             let len = units.saturating_mul(u64::from(geometry.sector_bytes()));

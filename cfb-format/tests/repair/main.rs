@@ -14,5 +14,6 @@ mod intact;
 mod judge;
 mod random;
 mod samples;
+mod stale;
 mod tables;
 mod truncated;
