@@ -32,7 +32,8 @@
 //!   Reads of different streams never wait for each other.
 //! * **Damage** to one stream costs that stream. A tolerant open reads what
 //!   can be read and lists what it overlooked as [`Finding`]s; a strict one
-//!   refuses what breaks a MUST; [`CompoundFile::check`] looks at everything.
+//!   refuses what breaks a MUST; [`CompoundFile::check`] looks at everything,
+//!   and [`repair()`] saves what is left of a file into a new one.
 //!   No number from a file is used before it is checked, every walk over a
 //!   file is bounded by its size, and no memory is reserved on a file's word.
 //!

@@ -1,6 +1,8 @@
 //! The directory: its sectors, as far as they can be found, and the tree of
 //! what is in them.
 
+use std::collections::HashSet;
+
 use super::links::Links;
 use super::shape::{DirShape, has_name, is_blank, is_good, is_typed};
 use super::source::Source;
@@ -18,7 +20,16 @@ pub(super) struct Directory {
     pub(super) slots: Vec<RawDirEntry>,
     /// Whether something of it is known to be lost or out of place.
     pub(super) damaged: bool,
+    /// Entries of other directories, which could be the present one as well.
+    rivals: Vec<HashSet<Fact>>,
     max_slots: u32,
+}
+
+/// What an earlier state of an entry may have otherwise: name, start, length.
+type Fact = (Vec<u16>, u32, u64);
+
+fn fact_of(raw: &RawDirEntry) -> Fact {
+    (name_of(raw), raw.start_sector.get(), raw.stream_len.get())
 }
 
 /// How the tree holds an entry.
@@ -43,11 +54,17 @@ impl Directory {
         source: &Source<'_, S>,
         links: &mut Links,
         first: u32,
+        has_old_states: bool,
         findings: &mut Vec<Finding>,
     ) -> Result<Self, Error> {
         let max_slots = source.max_slots();
-        let mut directory =
-            Self { sectors: Vec::new(), slots: Vec::new(), damaged: false, max_slots };
+        let mut directory = Self {
+            sectors: Vec::new(),
+            slots: Vec::new(),
+            damaged: false,
+            rivals: Vec::new(),
+            max_slots,
+        };
         let shape = |sector: u32| -> Result<DirShape, Error> {
             Ok(DirShape::of_entries(&source.entries(sector)?, max_slots))
         };
@@ -55,7 +72,12 @@ impl Directory {
         let mut start = if named && shape(first)?.root { Some(first) } else { None };
         if start.is_none() {
             directory.damaged = true;
-            start = find_root(source, links)?;
+            let roots = find_roots(source, links, has_old_states)?;
+            start = roots.first().copied();
+            for &rival in roots.iter().skip(1) {
+                let entries = read_chain(source, links, rival)?;
+                directory.rivals.push(entries.iter().map(fact_of).collect());
+            }
             let here = named && directory_goes_on(source, links, first)?;
             if start.is_none() && here {
                 start = Some(first);
@@ -157,6 +179,14 @@ impl Directory {
             }
         }
         Ok(())
+    }
+
+    /// Whether every directory that could be the present one has the entry like this.
+    pub(super) fn is_agreed(&self, raw: &RawDirEntry) -> bool {
+        self.rivals.is_empty() || {
+            let fact = fact_of(raw);
+            self.rivals.iter().all(|rival| rival.contains(&fact))
+        }
     }
 
     pub(super) fn root(&self) -> Option<&RawDirEntry> {
@@ -332,20 +362,69 @@ fn directory_goes_on<S: Storage + ?Sized>(
     Ok(false)
 }
 
-/// The sector of the directory's root entry, by content.
+/// The sectors that may have the directory's root entry, by content; the
+/// likeliest first, and only those that are as likely.
 ///
 /// A stream may hold a compound file of its own: its directory is in the
 /// middle of the stream's chain, so the first sector of a chain is preferred.
-fn find_root<S: Storage + ?Sized>(
+/// Directories of an earlier state lie in free sectors; but which are free is
+/// not known if the FAT may be of an earlier state too.
+fn find_roots<S: Storage + ?Sized>(
     source: &Source<'_, S>,
     links: &Links,
-) -> Result<Option<u32>, Error> {
+    has_old_states: bool,
+) -> Result<Vec<u32>, Error> {
     let dirs = &source.scan()?.dirs;
     let roots = dirs.iter().filter(|dir| dir.shape.root && links.is_free(dir.sector));
     let linked = links.linked_to();
-    let order = |&sector: &u32| {
+    let order = |sector: u32| {
         let removed = links.cell(sector) == Some(FREE_SECTOR);
-        (removed, linked.get(sector as usize) == Some(&true), sector)
+        (removed, linked.get(sector as usize) == Some(&true))
     };
-    Ok(roots.map(|dir| dir.sector).min_by_key(order))
+    let mut roots: Vec<u32> = roots.map(|dir| dir.sector).collect();
+    let best = roots.iter().map(|&root| order(root)).min();
+    if has_old_states {
+        roots.sort_unstable_by_key(|&root| (order(root), root));
+    } else {
+        roots.retain(|&root| Some(order(root)) == best);
+    }
+    // Of some dozen, one is as good as another.
+    roots.truncate(16);
+    let mut rated = Vec::with_capacity(roots.len());
+    for root in roots {
+        let sectors = chain_of(source, links, root);
+        let ends = sectors.last().and_then(|&last| links.cell(last)) == Some(END_OF_CHAIN);
+        rated.push((order(root), !ends, root));
+    }
+    rated.sort_unstable();
+    Ok(rated.into_iter().map(|(.., root)| root).collect())
+}
+
+/// The sectors of a chain, as far as nobody has them.
+fn chain_of<S: Storage + ?Sized>(source: &Source<'_, S>, links: &Links, first: u32) -> Vec<u32> {
+    let mut seen = HashSet::new();
+    let mut at = first;
+    while at < source.sectors && links.is_free(at) && seen.insert(at) {
+        at = links.cell(at).unwrap_or(END_OF_CHAIN);
+    }
+    let mut sectors = Vec::with_capacity(seen.len());
+    at = first;
+    while seen.remove(&at) {
+        sectors.push(at);
+        at = links.cell(at).unwrap_or(END_OF_CHAIN);
+    }
+    sectors
+}
+
+/// The entries of a chain's sectors.
+fn read_chain<S: Storage + ?Sized>(
+    source: &Source<'_, S>,
+    links: &Links,
+    first: u32,
+) -> Result<Vec<RawDirEntry>, Error> {
+    let mut entries = Vec::new();
+    for sector in chain_of(source, links, first) {
+        entries.extend(source.entries(sector)?);
+    }
+    Ok(entries)
 }

@@ -75,6 +75,7 @@ pub(super) fn find<S: Storage + ?Sized>(
         .filter(|(part, found)| !trusted(*part, found))
         .map(|(part, _)| part)
         .collect();
+    let named = parts.clone();
     let rivals =
         if doubtful.is_empty() { Vec::new() } else { search(source, &mut parts, &doubtful)? };
 
@@ -109,10 +110,23 @@ pub(super) fn find<S: Storage + ?Sized>(
     own.dedup();
     let mut contested = Vec::new();
     for (part, sector) in rivals {
+        // A sector that some chain goes through is the MiniFAT's.
+        if !matches!(cells[sector as usize], FREE_SECTOR | FAT_SECTOR | UNKNOWN) {
+            continue;
+        }
         let theirs = source.cells(sector, "reading the FAT")?;
         let first = part * per_sector;
         let both = (first..).zip(theirs).zip(&cells[first as usize..]);
         contested.extend(both.filter(|((_, a), b)| a != *b).map(|((unit, _), _)| unit));
+    }
+    // Where a whole DIFAT names a sector that is overwritten, what was found in its
+    // place is of an earlier state.
+    let all_named = named.iter().flatten().count() == header.fat_sectors_count as usize;
+    for (part, (named, found)) in (0..).zip(named.iter().zip(&parts)) {
+        let other = named.is_some_and(|named| found.is_none_or(|it| it.sector != named.sector));
+        if all_named && other {
+            contested.extend(part * per_sector..(part + 1) * per_sector);
+        }
     }
     Ok(Fat { cells, own, marked_count, contested })
 }
@@ -240,6 +254,7 @@ fn search<S: Storage + ?Sized>(
     search.add_likely()?;
     search.add_marked()?;
     search.add_left()?;
+    search.add_rivals();
     parts.copy_from_slice(&search.known);
     Ok(search.rivals)
 }
@@ -386,6 +401,24 @@ impl<S: Storage + ?Sized> Search<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// Adds what is marked as the FAT's and is no part. Where some part has rivals,
+    /// an earlier state is left in the file: then whatever speaks for a part is one.
+    fn add_rivals(&mut self) {
+        let speaks = |table: &&TableLike| {
+            table.shape.votes >= 4
+                && !self.taken[table.sector as usize]
+                && self.doubtful.get(table.shape.part as usize) == Some(&true)
+        };
+        let tables: Vec<&TableLike> = self.tables.iter().filter(speaks).collect();
+        let is_marked = |table: &&&TableLike| self.marked[table.sector as usize];
+        if self.rivals.is_empty() && !tables.iter().any(|table| is_marked(&table)) {
+            return;
+        }
+        self.rivals.extend(tables.iter().map(|table| (table.shape.part, table.sector)));
+        self.rivals.sort_unstable();
+        self.rivals.dedup();
     }
 
     /// What is left of the marked ones, in the order of the file.

@@ -84,7 +84,9 @@ impl Plan {
             }
         }
         let first = header.first_dir_sector;
-        let mut directory = Directory::find(source, &mut links, first, &mut findings)?;
+        let has_old_states = !fat.contested.is_empty();
+        let mut directory =
+            Directory::find(source, &mut links, first, has_old_states, &mut findings)?;
         let mut tree_findings = Vec::new();
         let placed = directory.tree(&mut tree_findings);
         let contested = fat.contested;
@@ -194,6 +196,8 @@ impl<S: Storage + ?Sized> Work<'_, S> {
     fn add_entries(&self, plan: &mut Plan, wants: &[Option<usize>], minis: &Minis) {
         let geometry = self.source.geometry;
         let mut index = vec![None; self.directory.slots.len()];
+        let minis_agreed =
+            minis.is_sure && plan.root.as_ref().is_none_or(|root| self.directory.is_agreed(root));
         plan.nodes.push(Node {
             parent: None,
             name: Vec::new(),
@@ -232,6 +236,10 @@ impl<S: Storage + ?Sized> Work<'_, S> {
                 } else {
                     body = Body::in_sectors(&Found::default(), len, geometry, self.source.len);
                 }
+            }
+            let in_minis = is_stream && minis.wants[slot as usize].is_some();
+            if !self.directory.is_agreed(raw) || (in_minis && !minis_agreed) {
+                ranges::add(&mut body.doubtful, 0..body.len);
             }
             index[slot as usize] = Some(plan.nodes.len());
             plan.nodes.push(Node {

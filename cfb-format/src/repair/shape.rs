@@ -91,6 +91,8 @@ pub(super) struct DirShape {
     /// Entries of one of the three types.
     pub(super) typed: u32,
     pub(super) blank: u32,
+    /// Slots without a type that hold something: many writers leave it there.
+    pub(super) unused: u32,
     pub(super) slots: u32,
     /// Whether the first entry is a root entry.
     pub(super) root: bool,
@@ -118,6 +120,8 @@ impl DirShape {
                 shape.good += 1;
             } else if is_blank(raw) {
                 shape.blank += 1;
+            } else if raw.object_type == TYPE_UNUSED {
+                shape.unused += 1;
             }
         }
         shape.root = entries.first().is_some_and(|raw| raw.object_type == TYPE_ROOT);
@@ -126,7 +130,7 @@ impl DirShape {
 
     /// Whether the sector can hardly be anything else; some of it may be overwritten.
     pub(super) fn is_directory(&self) -> bool {
-        let bad = self.slots - self.good - self.blank;
+        let bad = self.slots - self.good - self.blank - self.unused;
         self.good > 0 && bad <= self.good && bad * 4 <= self.slots
     }
 

@@ -133,3 +133,68 @@ fn real_files_keep_what_a_tolerant_open_reads() {
         complaints.join("\n\n")
     );
 }
+
+/// What a real file loses by a damage, and whether the report vouches for something that is wrong.
+fn damage(path: &Path, totals: &mut [(u64, u64); 3]) -> Vec<String> {
+    let bytes = std::fs::read(path).expect("a file of the corpus");
+    let Ok(file) = CompoundFile::open(path) else { return vec![] };
+    let is_sound = |finding: &cfb_format::Finding| finding.severity() < cfb_format::Severity::Error;
+    let sound = file.check().is_ok_and(|findings| findings.iter().all(is_sound));
+    if !sound || bytes.len() < 2048 {
+        return vec![];
+    }
+    let sector = file.version().sector_bytes() as usize;
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let fat = (word(0x4C) + 1) * sector;
+    let ranges = [(0, 512), (fat, sector), (0x2C, 8)];
+    let mut complaints = Vec::new();
+    for (nth, (at, len)) in ranges.into_iter().enumerate() {
+        let mut damaged = bytes.clone();
+        let Some(range) = damaged.get_mut(at..at + len) else { continue };
+        range.fill(0);
+        let repaired = match repaired(&damaged) {
+            Ok(Some(repaired)) => repaired,
+            Ok(None) => {
+                complaints.push(format!("nothing is found without bytes {at}.."));
+                continue;
+            }
+            Err(complaint) => {
+                complaints.push(complaint);
+                continue;
+            }
+        };
+        for entry in file.walk().filter(Entry::is_stream) {
+            let Ok(content) = file.read_stream(&entry) else { continue };
+            let path = entry.path().replace(['\\', ':', '!', '\0', '\u{FFFD}'], "_");
+            let found = repaired.streams.iter().find(|(stream, _)| stream.path() == path);
+            totals[nth].1 += content.len() as u64;
+            let Some((stream, found)) = found else { continue };
+            if *found == content {
+                totals[nth].0 += content.len() as u64;
+            } else if stream.recovery() == cfb_format::Recovery::Whole {
+                complaints.push(format!("without bytes {at}..{}: wrong: {stream}", at + len));
+            }
+        }
+    }
+    complaints
+}
+
+#[test]
+fn damaged_real_files_are_not_vouched_for_where_they_are_wrong() {
+    let Some(corpus) = std::env::var_os("CFB_CORPUS").filter(|folder| !folder.is_empty()) else {
+        return eprintln!("skipped: CFB_CORPUS names no folder of compound files");
+    };
+    let files = std::fs::read_dir(Path::new(&corpus).join("files")).expect("a folder");
+    let mut files: Vec<_> = files.map(|file| file.expect("an entry").path()).collect();
+    files.sort();
+    let mut totals = [(0, 0); 3];
+    let mut complaints = Vec::new();
+    for path in &files {
+        for complaint in damage(path, &mut totals) {
+            complaints.push(format!("{}: {complaint}", path.display()));
+        }
+    }
+    let shares = totals.map(|(got, all)| got * 1000 / all.max(1));
+    println!("of 1000 bytes without header, first FAT sector, FAT count and directory: {shares:?}");
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}

@@ -21,6 +21,8 @@ pub(super) struct Minis {
     pub(super) body: Body,
     /// For each slot, the number of its stream.
     pub(super) wants: Vec<Option<usize>>,
+    /// Whether no other sectors could be the `MiniFAT` as well.
+    pub(super) is_sure: bool,
 }
 
 impl<S: Storage + ?Sized> Work<'_, S> {
@@ -88,9 +90,10 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         };
         let streams: Vec<Want> = wants_some(self).collect();
 
+        let mut is_sure = true;
         let mut sectors = named.unwrap_or_default();
         if sectors.is_empty() && !streams.is_empty() {
-            sectors = self.search_mini_fat(header, &streams)?;
+            (sectors, is_sure) = self.search_mini_fat(header, &streams)?;
             for &sector in &sectors {
                 self.links.take_metadata(sector);
             }
@@ -146,15 +149,16 @@ impl<S: Storage + ?Sized> Work<'_, S> {
         let orphans: HashSet<usize> =
             self.streams(true, true).iter().filter_map(|row| wants[row.0 as usize]).collect();
         links.settle(|id| !trusted || !orphans.contains(&id));
-        Ok(Minis { links, body, wants })
+        Ok(Minis { links, body, wants, is_sure })
     }
 
-    /// Finds the `MiniFAT` by content: the table whose chains fit most small streams.
+    /// Finds the `MiniFAT` by content: the table whose chains fit most small
+    /// streams. Says whether there is only one such.
     pub(super) fn search_mini_fat(
         &mut self,
         header: &Header,
         streams: &[Want],
-    ) -> Result<Vec<u32>, Error> {
+    ) -> Result<(Vec<u32>, bool), Error> {
         let mut firsts = vec![header.first_mini_fat_sector];
         let linked = self.links.linked_to();
         let tables = self.source.scan()?.tables.iter();
@@ -173,6 +177,7 @@ impl<S: Storage + ?Sized> Work<'_, S> {
                 .take(MINI_FAT_TRIES),
         );
         let mut best = (0, Vec::new());
+        let mut is_sure = false;
         for first in firsts {
             let mut sectors = self.chain(first);
             // The mini stream is larger than its table, so a longer chain is none.
@@ -186,11 +191,17 @@ impl<S: Storage + ?Sized> Work<'_, S> {
             let mut links = Links::new(cells, present);
             let ids: Vec<usize> = streams.iter().map(|&want| links.add(want, false)).collect();
             let fits = ids.into_iter().filter(|&id| links.is_exact(id)).count();
-            if fits > best.0 || best.1.is_empty() {
+            if sectors.is_empty() {
+                continue;
+            }
+            if fits == best.0 && !best.1.is_empty() {
+                is_sure = false;
+            } else if fits > best.0 || best.1.is_empty() {
+                is_sure = fits > 0;
                 best = (fits, sectors);
             }
         }
-        Ok(best.1)
+        Ok((best.1, is_sure))
     }
 
     /// Goes on behind a chain's last sector while the next ones are the next parts of the table.
