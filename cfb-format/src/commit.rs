@@ -25,6 +25,7 @@ mod shrink;
 
 use self::fit::{fit_directory, fit_fat, fit_mini_fat};
 use self::patches::{patches, write_patches};
+pub(crate) use self::shrink::Cut;
 use self::shrink::{cut_end, shrink_is_worth_it};
 use crate::error::{Doing, Error};
 use crate::shared::Shared;
@@ -49,7 +50,11 @@ pub(crate) enum Durability {
 ///
 /// [`Error::Io`], [`Error::FileFull`]: everything stays unsaved in memory, and the next
 /// call tries again.
-pub(crate) fn flush<S: Storage>(shared: &Shared<S>, durability: Durability) -> Result<(), Error> {
+pub(crate) fn flush<S: Storage>(
+    shared: &Shared<S>,
+    durability: Durability,
+    cut: Cut,
+) -> Result<(), Error> {
     let mut state = shared.write_state();
     let state = &mut *state;
     if state.spaces_ref().is_none() {
@@ -59,12 +64,12 @@ pub(crate) fn flush<S: Storage>(shared: &Shared<S>, durability: Durability) -> R
     // Each round gives back what the one before it freed; a move of metadata
     // out of a free end is worth a second one only when much is won.
     for _ in 0..SHRINK_ROUNDS {
-        if !shrink_is_worth_it(state) {
+        if !shrink_is_worth_it(state, cut) {
             break;
         }
         save(shared, state, durability)?;
     }
-    cut_end(shared, state)
+    cut_end(shared, state, cut)
 }
 
 fn sync<S: Storage>(shared: &Shared<S>, durability: Durability) -> Result<(), Error> {
@@ -90,7 +95,6 @@ fn save<S: Storage>(
     fit_fat(state)?;
 
     let patches = patches(state);
-    shared.pending.drain(shared.storage()).doing("writing stream data", 0)?;
     let end = state.geometry.end_of(state.spaces().expect("made").fat.used_end());
     let patches_end = patches.last().map_or(0, |last| last.end(state.geometry));
     if shared.physical_end() < end && patches_end < end {
@@ -98,7 +102,7 @@ fn save<S: Storage>(
         shared.storage().set_len(end).doing("growing the file", end)?;
     }
     shared.reaches(patches_end);
-    write_patches(shared.storage(), state, &patches)?;
+    write_patches(shared, state, &patches)?;
     write_header(shared, state, durability, !patches.is_empty())?;
     shared.reaches(end);
     state.saved();

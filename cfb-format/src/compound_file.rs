@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::check;
-use crate::commit::{self, Durability};
+use crate::commit::{self, Cut, Durability};
 use crate::dir_entry::{EntryKind, Extra};
 use crate::directory::ROOT;
 use crate::entry::{At, Entry};
@@ -490,7 +490,11 @@ impl<S: Storage> CompoundFile<S> {
     }
 
     fn save(&self, durability: Durability) -> Result<(), Error> {
-        if self.shared.writable { commit::flush(&self.shared, durability) } else { Ok(()) }
+        if self.shared.writable {
+            commit::flush(&self.shared, durability, Cut::Large)
+        } else {
+            Ok(())
+        }
     }
 
     /// Drops every change since the last [`flush`](Self::flush) or
@@ -559,7 +563,7 @@ impl<S: Storage> CompoundFile<S> {
             count: Arc::strong_count(&shared).saturating_sub(1).max(1),
         })?;
         if shared.writable {
-            commit::flush(&shared, Durability::Process)?;
+            commit::flush(&shared, Durability::Process, Cut::All)?;
         }
         Ok(shared.into_storage())
     }

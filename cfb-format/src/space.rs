@@ -397,11 +397,17 @@ impl Space {
         self.table.saved();
     }
 
+    /// Whether the pinned sector lies behind all that is in use.
+    pub(crate) fn has_idle_pin(&self) -> bool {
+        let end = self.used_end();
+        self.pinned.is_some_and(|pinned| end <= pinned && pinned < self.total())
+    }
+
     /// Cuts the free end off.
     pub(crate) fn shrink(&mut self) {
         self.trim_ahead();
         let end = self.used_end();
-        if self.pinned.is_some_and(|pinned| end <= pinned && pinned < self.total()) {
+        if self.has_idle_pin() {
             let pinned = Run::single(SectorId::new(self.pinned.expect("just seen")));
             self.table.set(pinned.start().get(), FREE_SECTOR);
             self.alloc.release(pinned);

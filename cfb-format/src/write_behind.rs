@@ -146,14 +146,21 @@ impl WriteBehind {
         if (buf.len() >= self.limits.direct || storage.is_memory()) && !self.overlaps(offset..end) {
             return storage.write_at(buf, offset);
         }
-        let is_full = {
-            let mut state = self.change();
-            let State { pending, spare, .. } = &mut *state;
-            pending.put(offset, buf, self.limits.extent, spare);
-            self.is_occupied.store(true, Ordering::Release);
-            state.pending.weight_bytes() >= self.limits.drain
-        };
-        if is_full { self.drain_from(storage, self.limits.drain) } else { Ok(()) }
+        if self.gather(buf, offset) >= self.limits.drain {
+            self.drain_from(storage, self.limits.drain)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Keeps `buf` for byte `offset` until the next drain. Gives the memory that
+    /// what is pending takes, in bytes.
+    pub(crate) fn gather(&self, buf: &[u8], offset: u64) -> usize {
+        let mut state = self.change();
+        let State { pending, spare, .. } = &mut *state;
+        pending.put(offset, buf, self.limits.extent, spare);
+        self.is_occupied.store(true, Ordering::Release);
+        state.pending.weight_bytes()
     }
 
     fn overlaps(&self, range: Range<u64>) -> bool {

@@ -55,6 +55,9 @@ pub struct Shape {
     pub each: u64,
     /// Bytes that opening has to read.
     pub metadata: u64,
+    /// Whether saved bytes may be written over, for who can do otherwise; as it
+    /// comes if `None`.
+    pub in_place: Option<bool>,
 }
 
 /// Bytes of a directory entry.

@@ -65,7 +65,8 @@ pub fn visit_all(sizes: Sizes, visitor: &mut impl Visitor) {
         visitor.visit(&WriteStreams::new(1, large, chunk));
     }
     for chunk in [4 << 10, 64 << 10] {
-        visitor.visit(&Overwrite::new(large / 4, chunk));
+        visitor.visit(&Overwrite::in_place(large / 4, chunk));
+        visitor.visit(&Overwrite::atomic(large / 4, chunk));
     }
     visitor.visit(&SetLen::new(large / 4));
 

@@ -4,12 +4,16 @@ use alloc_core::{Chain, SectorCount, SectorId};
 
 use crate::error::{Doing, Error};
 use crate::layout::{END_OF_CHAIN, FREE_SECTOR, HEADER_DIFAT_LEN};
+use crate::shared::Shared;
 use crate::state::State;
 use crate::storage::Storage;
 use crate::version::Geometry;
 
 /// Writes that touch are joined up to this many bytes.
 const JOIN_BYTES: usize = 4 << 20;
+
+/// Up to so many bytes of metadata go the way of stream data.
+const GATHERED_BYTES: u64 = 64 << 10;
 
 /// The same for a storage in memory: so few that they stay in the cache until
 /// they are copied.
@@ -77,14 +81,27 @@ pub(super) fn patches(state: &State) -> Vec<Patch> {
     patches
 }
 
-/// Writes patches in their order, those that touch in one call.
+/// Writes stream data that waits, and patches in their order, those that touch
+/// in one call.
 pub(super) fn write_patches<S: Storage>(
-    storage: &S,
+    shared: &Shared<S>,
     state: &State,
     patches: &[Patch],
 ) -> Result<(), Error> {
+    let storage = shared.storage();
+    let sectors: u64 = patches.iter().map(|patch| u64::from(patch.count)).sum();
+    let are_few = sectors * u64::from(state.geometry.sector_bytes()) <= GATHERED_BYTES;
+    // Few of them join the stream data that waits for the same drain.
+    let gathers = are_few && !storage.is_memory();
+    if !gathers {
+        shared.pending.drain(storage).doing("writing stream data", 0)?;
+    }
     let write = |bytes: &[u8], offset: u64| {
         if bytes.is_empty() {
+            return Ok(());
+        }
+        if gathers {
+            shared.pending.gather(bytes, offset);
             return Ok(());
         }
         storage.write_at(bytes, offset).doing("writing metadata", offset)
@@ -108,7 +125,11 @@ pub(super) fn write_patches<S: Storage>(
             done += count;
         }
     }
-    write(&bytes, start)
+    write(&bytes, start)?;
+    if gathers {
+        shared.pending.drain(storage).doing("writing data and metadata", 0)?;
+    }
+    Ok(())
 }
 
 /// Appends the bytes of some sectors of metadata.

@@ -15,8 +15,10 @@ use crate::storage::Storage;
 /// moves metadata out of its end.
 ///
 /// A round writes all metadata that moves, so it has to win a quarter of the
-/// file, or half of the FAT.
-pub(super) fn shrink_is_worth_it(state: &mut State) -> bool {
+/// file, or half of the FAT. Saves that write nothing over leave free as much as
+/// they write and use it the next time; there a round has to win clearly more
+/// than it moves, unless the file is closed or empty.
+pub(super) fn shrink_is_worth_it(state: &mut State, cut: Cut) -> bool {
     let minis_per_sector = state.geometry.minis_per_sector();
     let mini_sectors =
         state.dir.entry(ROOT).len_bytes.div_ceil(state.geometry.sector_bytes().into());
@@ -26,11 +28,19 @@ pub(super) fn shrink_is_worth_it(state: &mut State) -> bool {
     let free = spaces.fat.map().free_count().get().saturating_sub(behind);
     let mini_free =
         mini_sectors.saturating_sub(spaces.mini.used_end().div_ceil(minis_per_sector).into());
+    if spaces.fat.has_idle_pin() {
+        return true; // its mark has to go from the FAT
+    }
     let fat_want = end.div_ceil(state.geometry.cells_per_sector()) as usize;
     let fat_free = state.fat_sectors.len().saturating_sub(fat_want) as u64;
     let winnable = u64::from(free) + mini_free + fat_free;
     let is_mostly_fat = fat_free > fat_want as u64;
     if winnable < u64::from(end / 4).max(1) && !is_mostly_fat {
+        return false;
+    }
+    let for_good = cut == Cut::All || state.dir.entries_count() == 1;
+    let is_next_turn = winnable <= u64::from(2 * state.metadata_sectors());
+    if state.atomic && is_next_turn && !for_good {
         return false;
     }
     // What the last save freed in the mini stream and the FAT, a round cuts off.
@@ -100,13 +110,33 @@ fn move_metadata_down(state: &mut State, end: u32) -> bool {
     moved
 }
 
+/// When the free end of the file is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// When it is more than a quarter of the rest, or more than the FAT covers:
+    /// what one save frees there the next one often needs.
+    Large,
+    /// Always: the file is closed.
+    All,
+}
+
 /// Cuts the free end of the file off.
-pub(super) fn cut_end<S: Storage>(shared: &Shared<S>, state: &mut State) -> Result<(), Error> {
+pub(super) fn cut_end<S: Storage>(
+    shared: &Shared<S>,
+    state: &mut State,
+    cut: Cut,
+) -> Result<(), Error> {
     let geometry = state.geometry;
+    let covered = state.fat().sectors_count() * geometry.cells_per_sector();
     let fat = &mut state.make_spaces().fat;
     fat.shrink();
-    let end = geometry.end_of(fat.used_end());
-    if shared.physical_end() > end {
+    let used = fat.used_end();
+    let keep = match cut {
+        Cut::All => used,
+        Cut::Large => (used + used / 4).min(covered.max(used)),
+    };
+    if shared.physical_end() > geometry.end_of(keep) {
+        let end = geometry.end_of(used);
         shared.storage().set_len(end).doing("shrinking the file", end)?;
         shared.set_physical_end(end);
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use cfb_format::{CompoundFile, CreateOptions, Stream};
+use cfb_format::{CompoundFile, CreateOptions, OpenOptions, Stream};
 
 use super::{Contestant, Key, Shape, Version, Who};
 use crate::cfb::base::Base;
@@ -29,8 +29,13 @@ impl<B: Base> Contestant for Ours<B> {
         Self { file: file.expect(WORKS) }
     }
 
-    fn open(base: B, _: Shape) -> Self {
-        Self { file: CompoundFile::from_storage(base.into_storage()).expect(WORKS) }
+    fn open(base: B, shape: Shape) -> Self {
+        let options = OpenOptions::new().write(true);
+        let options = match shape.in_place {
+            Some(in_place) => options.in_place(in_place),
+            None => options,
+        };
+        Self { file: options.open_storage(base.into_storage()).expect(WORKS) }
     }
 
     fn close(self) -> B {

@@ -92,18 +92,26 @@ impl Workload for WriteStreams {
     }
 }
 
-/// The bytes of a stream replaced where they are, and a flush.
+/// The bytes of a stream written anew, and a flush.
 #[derive(Clone, Debug)]
 pub struct Overwrite {
     names: Names,
     bytes: u64,
     chunk: usize,
+    in_place: bool,
 }
 
 impl Overwrite {
-    /// One stream of `bytes`, in pieces of `chunk` bytes from start to end.
-    pub fn new(bytes: u64, chunk: usize) -> Self {
-        Self { names: Names::sorted(Script::Ascii, 1), bytes, chunk }
+    /// One stream of `bytes`, in pieces of `chunk` bytes from start to end, where
+    /// it is.
+    pub fn in_place(bytes: u64, chunk: usize) -> Self {
+        Self { names: Names::sorted(Script::Ascii, 1), bytes, chunk, in_place: true }
+    }
+
+    /// The same without writing over what was saved, for who can. The others
+    /// write in place.
+    pub fn atomic(bytes: u64, chunk: usize) -> Self {
+        Self { in_place: false, ..Self::in_place(bytes, chunk) }
     }
 }
 
@@ -111,7 +119,8 @@ impl Workload for Overwrite {
     const PART: &'static str = "Writing";
 
     fn name(&self) -> String {
-        format!("overwrite {} in {}", size(self.bytes), size(self.chunk as u64))
+        let how = if self.in_place { "" } else { ", atomic" };
+        format!("overwrite {} in {}{how}", size(self.bytes), size(self.chunk as u64))
     }
 
     fn unit(&self) -> &'static str {
@@ -123,7 +132,7 @@ impl Workload for Overwrite {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, ..Shape::default() }
+        Shape { each: self.bytes, in_place: Some(self.in_place), ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -135,7 +144,7 @@ impl Workload for Overwrite {
     }
 
     fn targets(&self, medium: Medium, _: Version) -> Vec<Target> {
-        targets_of_data(self.bytes, medium, true)
+        if self.in_place { targets_of_data(self.bytes, medium, true) } else { Vec::new() }
     }
 
     fn set_up<C: Contestant>(&self, session: &mut Session<C>) {
