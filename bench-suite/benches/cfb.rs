@@ -70,7 +70,7 @@ rows! {
     write_1000_x_8_kib: WriteStreams::new(1_000, 8_192, 1 << 20);
     write_64_mib_in_4_kib: WriteStreams::new(1, 64 << 20, 4 << 10);
     write_64_mib_in_64_kib: WriteStreams::new(1, 64 << 20, 64 << 10);
-    overwrite_64_mib: Overwrite::new(64 << 20, 64 << 10);
+    overwrite_64_mib: Overwrite::in_place(64 << 20, 64 << 10);
     read_1000_x_1_kib: ReadStreams::new(1_000, 1_024, 1 << 20);
     read_64_mib_in_4_kib: ReadStreams::new(1, 64 << 20, 4 << 10);
     read_64_mib_in_64_kib: ReadStreams::new(1, 64 << 20, 64 << 10);
