@@ -295,14 +295,20 @@ impl<S: Storage + ?Sized> Search<'_, S> {
             table.shape.own_mark && table.shape.can_be(table.sector / per_sector)
         };
         let mut tables: Vec<_> = self.tables.iter().filter(own).collect();
-        tables.sort_by_key(|table| std::cmp::Reverse(table.shape.votes));
+        // What marks most of the FAT knows best which sectors those are.
+        tables.sort_by_key(|table| std::cmp::Reverse((table.shape.marks, table.shape.votes)));
+        let mut asked = 0;
         for table in tables {
             let part = table.sector / per_sector;
-            if self.marks_tables(table.sector, part)?
-                && !self.take(table.sector, part, table.shape)
-                && !self.taken[table.sector as usize]
-                && self.doubtful[part as usize]
-            {
+            if !self.marks_tables(table.sector, part)? {
+                continue;
+            }
+            if self.take(table.sector, part, table.shape) {
+                if table.shape.marks > 1 && asked < 8 {
+                    asked += 1;
+                    self.add_marked()?;
+                }
+            } else if !self.taken[table.sector as usize] && self.doubtful[part as usize] {
                 self.rivals.push((part, table.sector));
             }
         }
