@@ -129,7 +129,7 @@ mod tests {
 
     /// What every row relies on: bytes that went in come out.
     fn round_trip<C: Contestant>(base: C::Base) {
-        let shape = Shape { header: 512, each: 9_000, metadata: 100 };
+        let shape = Shape { header: 512, each: 9_000, metadata: 100, in_place: None };
         let mut file = C::create(base, Version::V3, shape);
         let mut handle = file.create_stream(key("/a"));
         for byte in 0..9 {

@@ -135,8 +135,10 @@ pub(super) fn cut_end<S: Storage>(
         Cut::All => used,
         Cut::Large => (used + used / 4).min(covered.max(used)),
     };
-    if shared.physical_end() > geometry.end_of(keep) {
-        let end = geometry.end_of(used);
+    let (end, there) = (geometry.end_of(used), shared.physical_end());
+    // A crash may have left a part of a sector.
+    let is_ragged = !there.is_multiple_of(geometry.sector_bytes().into());
+    if there > geometry.end_of(keep) || (there > end && is_ragged) {
         shared.storage().set_len(end).doing("shrinking the file", end)?;
         shared.set_physical_end(end);
     }
