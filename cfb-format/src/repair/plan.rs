@@ -83,7 +83,9 @@ impl Plan {
                 links.take_metadata(sector);
             }
         }
-        let first = header.first_dir_sector;
+        // A header of zeros points to the first sector, whatever is in it.
+        let is_blank = header.fat_sectors_count == 0 && header.first_dir_sector == 0;
+        let first = if is_blank { END_OF_CHAIN } else { header.first_dir_sector };
         let has_old_states = !fat.contested.is_empty();
         let mut directory =
             Directory::find(source, &mut links, first, has_old_states, &mut findings)?;

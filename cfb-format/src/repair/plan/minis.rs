@@ -28,6 +28,9 @@ pub(super) struct Minis {
 impl<S: Storage + ?Sized> Work<'_, S> {
     /// The sectors of the `MiniFAT` by the header's word, if they look like it.
     pub(super) fn named_mini_fat(&self, header: &Header) -> Result<Option<Vec<u32>>, Error> {
+        if header.first_mini_fat_sector == 0 && header.mini_fat_sectors_count == 0 {
+            return Ok(None);
+        }
         let mut sectors = self.chain(header.first_mini_fat_sector);
         self.extend_mini_fat(&mut sectors, header.mini_fat_sectors_count as usize)?;
         let mut seen = false;
