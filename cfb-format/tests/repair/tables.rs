@@ -97,3 +97,27 @@ fn header_and_difat_and_fat_gone_together_leave_what_is_in_one_piece() {
         expect_none(&complaints, 1);
     }
 }
+
+#[test]
+fn two_streams_that_claim_one_sector_are_told() {
+    let content = |seed| crate::common::raw::pattern(seed, 20 * 512);
+    let build =
+        crate::common::raw::Build::new(3).stream("one", &content(1)).stream("two", &content(2));
+    // Into the middle of the other, as deep as here: either may be the one that is wrong.
+    let mut image = build.image();
+    let (one, two) = (image.start("one"), image.start("two"));
+    image.put_cell(one + 4, two + 5);
+    let repaired = crate::judge::repaired(&image.bytes).unwrap().unwrap();
+    for (stream, _) in &repaired.streams {
+        let doubtful: Vec<_> = stream.doubtful().iter().collect();
+        assert_eq!(doubtful, [&(5 * 512..20 * 512)], "{stream}");
+    }
+    // To where the chain is too long: the other is right, and this one goes on where it did.
+    let mut image = build.image();
+    image.put_cell(one + 4, two + 1);
+    let repaired = crate::judge::repaired(&image.bytes).unwrap().unwrap();
+    let row = |path: &str| repaired.streams.iter().find(|(s, _)| s.path() == path).unwrap();
+    assert_eq!(row("/two").0.recovery(), cfb_format::Recovery::Whole);
+    assert!(row("/one").1 == content(1), "the rest lies behind, and has the missing length");
+    assert_eq!(row("/one").0.guessed().iter().collect::<Vec<_>>(), [&(5 * 512..20 * 512)]);
+}
