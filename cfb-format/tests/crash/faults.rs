@@ -120,6 +120,8 @@ pub(crate) fn broken(
         };
         report.add(&format!("{fault:?}, other changes, then"), cuts);
     }
+    // The fault may be past the last call.
+    run.disk.heal();
     is_sound(run.file(), &run.disk, &run.tree)?;
     run.close();
     let last = run.states.len() - 1;
