@@ -52,6 +52,10 @@ fn move_to(path: &str, to: &str) -> Step {
     Step::Move(path.to_owned(), to.to_owned())
 }
 
+fn copy(path: &str, to: &str) -> Step {
+    Step::Copy(path.to_owned(), to.to_owned())
+}
+
 impl Base {
     fn new(name: &'static str, version: Version, steps: &[Step]) -> Self {
         let memory = MemStorage::new();
@@ -130,7 +134,7 @@ impl Base {
 /// One operation each, or a few, on [`Base::mixed`], each with its commit.
 pub(crate) fn all() -> Vec<Case> {
     // To add compaction: a `Step` for it, which leaves the tree as it is, and a line here.
-    let single: [(&str, Vec<Step>); 30] = [
+    let single: [(&str, Vec<Step>); 31] = [
         ("create a small stream", vec![write("/new", 20, 300)]),
         ("create a large stream", vec![write("/new", 20, 50_000)]),
         ("create an empty stream", vec![write("/new", 20, 0)]),
@@ -154,6 +158,7 @@ pub(crate) fn all() -> Vec<Case> {
         ("shorten a stream", vec![set_len("/huge", 30_001)]),
         ("rename", vec![rename("/a", "a much longer name"), rename("/dir", "s")]),
         ("move", vec![move_to("/dir/sub", "/sub"), move_to("/b", "/dir/b")]),
+        ("copy", vec![copy("/dir", "/empty/dir"), copy("/huge", "/dir/huge")]),
         ("remove a small stream", vec![remove("/b")]),
         ("remove a large stream", vec![remove("/big")]),
         ("remove a storage and all in it", vec![remove_all("/dir")]),
@@ -246,6 +251,11 @@ fn several() -> Vec<Case> {
         write("/y", 21, 500),
         Step::Commit,
     ];
+    let mut appended = vec![write("/long", 20, 100)];
+    for piece in 0..8 {
+        appended.push(write_at("/long", 100 + 40_000 * piece, 30 + n(piece), 40_000));
+    }
+    appended.push(Step::Commit);
     let case = |name, steps: &[Step], held| Case { name, steps: steps.to_vec(), held };
     vec![
         case("change again and again", &churn, false),
@@ -255,6 +265,7 @@ fn several() -> Vec<Case> {
         case("several operations, three commits", &mixed, true),
         case("change what was just changed", &twice, false),
         case("change what was just changed", &twice, true),
+        case("append piece by piece", &appended, true),
         case("revert and go on", &reverted, false),
         case("revert and go on", &reverted, true),
         case("empty the file and fill it", &emptied, false),

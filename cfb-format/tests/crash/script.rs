@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Rename(String, String),
     /// The second is a path.
     Move(String, String),
+    /// The second is a path.
+    Copy(String, String),
     Remove(String),
     RemoveAll(String),
     Class(String, u128),
@@ -41,6 +43,7 @@ impl fmt::Debug for Step {
             Self::Storage(path) => write!(f, "storage {path}"),
             Self::Rename(path, name) => write!(f, "rename {path} {name}"),
             Self::Move(path, to) => write!(f, "move {path} {to}"),
+            Self::Copy(path, to) => write!(f, "copy {path} {to}"),
             Self::Remove(path) => write!(f, "remove {path}"),
             Self::RemoveAll(path) => write!(f, "remove_all {path}"),
             Self::Class(path, _) => write!(f, "clsid {path}"),
@@ -114,6 +117,12 @@ impl Tree {
                 self.relocate(path, &format!("{parent}/{name}"));
             }
             Step::Move(path, to) => self.relocate(path, to),
+            Step::Copy(path, to) => {
+                for inside in self.below(path) {
+                    let node = self.0[&inside].clone();
+                    self.0.insert(format!("{to}{}", &inside[path.len()..]), node);
+                }
+            }
             Step::Remove(path) => drop(self.0.remove(path)),
             Step::RemoveAll(path) => {
                 for path in self.below(path) {
@@ -210,6 +219,13 @@ pub(crate) fn perform<S: Storage>(
             match other {
                 Step::Rename(path, name) => file.rename(path.as_str(), name),
                 Step::Move(path, to) => file.move_to(path.as_str(), to),
+                Step::Copy(path, to) => {
+                    // What was copied before an error stays.
+                    if file.exists(to.as_str()) {
+                        file.remove_all(to.as_str())?;
+                    }
+                    file.copy(path.as_str(), to).map(drop)
+                }
                 Step::Remove(path) => file.remove_stream(path.as_str()),
                 Step::RemoveAll(path) => file.remove_all(path.as_str()),
                 _ => unreachable!("the run commits and reverts"),
