@@ -16,6 +16,7 @@ use std::fs::{self, File, OpenOptions as FsOptions};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cfb_format::{CompoundFile, CreateOptions, OpenOptions, Storage, Strictness, Version};
@@ -113,7 +114,16 @@ fn child_commits_until_it_is_killed() {
     }
 }
 
+/// A child that is just being started has the parent's open files for a moment, and their locks with them: held while
+/// a file is open for writing, and while a child starts.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn spawn_child(folder: &Path) -> Child {
+    let one = one_at_a_time();
     let mut child = Command::new(std::env::current_exe().expect("this test is a file"))
         .args(["--ignored", "--exact", "child_commits_until_it_is_killed", "--nocapture"])
         .env(FOLDER, folder)
@@ -121,6 +131,7 @@ fn spawn_child(folder: &Path) -> Child {
         .stderr(Stdio::inherit())
         .spawn()
         .expect("this test can be run");
+    drop(one);
     let output = BufReader::new(child.stdout.take().expect("piped"));
     let ready = output.lines().map_while(Result::ok).any(|line| line.contains("ready"));
     if !ready {
@@ -136,6 +147,7 @@ fn kill_children(version: Version, kills: u32) {
     let (path, done_path) = paths(folder.path());
     let mut tree = Tree::new();
     {
+        let _one = one_at_a_time();
         let file = CreateOptions::new().version(version).create(&path).expect("a new file");
         for step in start() {
             perform(&file, None, &step).expect("the disk takes all");
@@ -173,6 +185,7 @@ fn kill_children(version: Version, kills: u32) {
     }
     println!("{version}: {kills} kills, {last} commits, {ahead} times the next one was there");
     assert!(last > kills, "the children commit before they are killed: {last} commits");
+    let _one = one_at_a_time();
     let file = CompoundFile::open_rw(&path).expect("a sound file");
     file.write_stream("/last", b"nothing of what the killed ones began is left")
         .expect("there is space");
