@@ -35,6 +35,9 @@ use crate::storage::Storage;
 /// Rounds of shrinking in one flush: each halves what is left to win, or so.
 const SHRINK_ROUNDS: usize = 16;
 
+/// A storage is written again in pieces of so many bytes.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// Whether a save is to be on the medium before it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -58,7 +61,7 @@ pub(crate) fn flush<S: Storage>(
     let mut state = shared.write_state();
     let state = &mut *state;
     if state.spaces_ref().is_none() {
-        return sync(shared, durability);
+        return sync(shared, state, durability);
     }
     save(shared, state, durability)?;
     // Each round gives back what the one before it freed; a move of metadata
@@ -72,10 +75,38 @@ pub(crate) fn flush<S: Storage>(
     cut_end(shared, state, cut)
 }
 
-fn sync<S: Storage>(shared: &Shared<S>, durability: Durability) -> Result<(), Error> {
-    match durability {
-        Durability::Process => Ok(()),
-        Durability::Machine => shared.storage().sync().doing("syncing the storage", 0),
+/// Waits until the storage has everything for good, if that is wanted.
+///
+/// After a failure systems forget which bytes they could not bring to the medium,
+/// and the next call succeeds without them. So all is written again before it.
+fn sync<S: Storage>(
+    shared: &Shared<S>,
+    state: &mut State,
+    durability: Durability,
+) -> Result<(), Error> {
+    if durability == Durability::Process {
+        return Ok(());
+    }
+    let storage = shared.storage();
+    if state.sync_failed {
+        write_again(storage)?;
+    }
+    let synced = storage.sync().doing("syncing the storage", 0);
+    state.sync_failed = synced.is_err();
+    synced
+}
+
+/// Writes every byte of a storage to where it is.
+fn write_again<S: Storage>(storage: &S) -> Result<(), Error> {
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut at = 0;
+    loop {
+        let count = storage.read_at(&mut piece, at).doing("reading to write again", at)?;
+        if count == 0 {
+            return Ok(());
+        }
+        storage.write_at(&piece[..count], at).doing("writing again", at)?;
+        at += count as u64;
     }
 }
 
@@ -122,16 +153,16 @@ fn write_header<S: Storage>(
     }
     let header = state.header.encode(state.geometry);
     if state.saved_header.as_ref() == Some(&header) {
-        return sync(shared, durability);
+        return sync(shared, state, durability);
     }
-    sync(shared, durability)?;
+    sync(shared, state, durability)?;
     let mut sector = header.to_vec();
     if state.saved_header.is_none() && state.is_new() {
         // A new file: the header has a sector to itself.
         sector.resize(state.geometry.sector_bytes() as usize, 0);
     }
     let written = shared.storage().write_at(&sector, 0).doing("writing the header", 0);
-    if let Err(error) = written.and_then(|()| sync(shared, durability)) {
+    if let Err(error) = written.and_then(|()| sync(shared, state, durability)) {
         // It may be there, or may come to be there.
         state.seal();
         return Err(error);
@@ -144,6 +175,7 @@ fn write_header<S: Storage>(
 mod tests {
     use std::io;
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use crate::{CompoundFile, CreateOptions, MemStorage, Storage, Version};
 
@@ -215,6 +247,66 @@ mod tests {
         assert_eq!(file.storage().take().len(), 1, "only the byte");
         file.flush().unwrap();
         assert_eq!(file.storage().take(), [], "nothing has changed");
+    }
+
+    /// A system that forgets what it could not sync.
+    #[derive(Default)]
+    struct Forgetful {
+        cache: MemStorage,
+        medium: MemStorage,
+        dirty: Mutex<Vec<(u64, usize)>>,
+        fails: AtomicBool,
+    }
+
+    impl Storage for Forgetful {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.cache.read_at(buf, offset)
+        }
+
+        fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+            self.dirty.lock().unwrap().push((offset, buf.len()));
+            self.cache.write_at(buf, offset)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.cache.len()
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.cache.set_len(len)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            let dirty = std::mem::take(&mut *self.dirty.lock().unwrap());
+            if self.fails.swap(false, Ordering::Relaxed) {
+                return Err(io::Error::other("lost"));
+            }
+            for (at, len) in dirty {
+                let mut bytes = vec![0; len];
+                let count = self.cache.read_at(&mut bytes, at)?;
+                self.medium.write_at(&bytes[..count], at)?;
+            }
+            self.medium.set_len(self.cache.len()?)
+        }
+    }
+
+    #[test]
+    fn after_a_failed_sync_everything_is_written_again() {
+        for flushed in [false, true] {
+            let file = CompoundFile::create_in(Forgetful::default()).unwrap();
+            file.sync().unwrap();
+            file.write_stream("a", &[7; 100_000]).unwrap();
+            if flushed {
+                file.flush().unwrap();
+            }
+            file.storage().fails.store(true, Ordering::Relaxed);
+            file.sync().unwrap_err();
+            file.sync().unwrap();
+            let medium = file.storage().medium.to_vec();
+            let saved = CompoundFile::from_storage(&medium[..]).unwrap();
+            assert_eq!(saved.read_stream("a").unwrap(), [7; 100_000]);
+            assert_eq!(saved.check().unwrap(), []);
+        }
     }
 
     #[test]

@@ -110,6 +110,10 @@ pub enum Error {
     /// Another writer has the file, in this process or in another.
     #[error("another writer has the file open")]
     Locked,
+    /// The file was opened for reading, and somebody has saved it since: what is
+    /// asked for may not be there any more. Opening it again shows the new state.
+    #[error("the file has been saved by somebody else since it was opened")]
+    ChangedUnderneath,
     /// The file is written in place: what was saved last is not there any more.
     /// See [`CreateOptions::in_place`](crate::CreateOptions::in_place).
     #[error("the file is written in place, so there is no saved state to go back to")]
@@ -229,6 +233,7 @@ impl From<Error> for io::Error {
             Error::TooLong { .. } | Error::FileFull { .. } => io::ErrorKind::FileTooLarge,
             Error::ReadOnly => io::ErrorKind::PermissionDenied,
             Error::NotAtomic => io::ErrorKind::Unsupported,
+            Error::ChangedUnderneath => io::ErrorKind::StaleNetworkFileHandle,
             Error::StreamsOpen { .. } | Error::Locked => io::ErrorKind::ResourceBusy,
         };
         Self::new(kind, error)
@@ -242,7 +247,11 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, doing: &'static str, offset: u64) -> Result<T, Error> {
-        self.map_err(|source| Error::Io { doing, offset, source })
+        self.map_err(|source| match source.downcast::<Error>() {
+            Ok(Error::ChangedUnderneath) => Error::ChangedUnderneath,
+            Ok(other) => Error::Io { doing, offset, source: other.into() },
+            Err(source) => Error::Io { doing, offset, source },
+        })
     }
 }
 

@@ -14,6 +14,9 @@ use crate::state::State;
 use crate::storage::Storage;
 use crate::version::Version;
 
+/// So often a file is read anew at most when somebody saves it while it is opened.
+const LOADS: usize = 16;
+
 /// How much an open forgives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strictness {
@@ -42,6 +45,7 @@ pub struct OpenOptions {
     strictness: Strictness,
     write: bool,
     in_place: Option<bool>,
+    watch: Option<bool>,
 }
 
 impl OpenOptions {
@@ -71,6 +75,20 @@ impl OpenOptions {
         self
     }
 
+    /// Whether a file that is opened for reading only is watched: it shows one
+    /// state for as long as it is open, whatever others save meanwhile. Reads
+    /// give the bytes of that state or fail with [`Error::ChangedUnderneath`].
+    /// That costs a read of the header's 512 bytes with each read of the file. Who
+    /// writes in place is not noticed.
+    ///
+    /// The default is `true` for [files by path](Self::open) and `false` for
+    /// [other storages](Self::open_storage).
+    #[must_use]
+    pub const fn watch(mut self, watch: bool) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
     /// Opens a file by path.
     ///
     /// Reads the header, FAT, directory and MiniFAT and no stream data: 0.1 to
@@ -83,14 +101,16 @@ impl OpenOptions {
     /// # Errors
     ///
     /// [`Error::Io`]; [`Error::Corrupt`] where there is no compound file;
-    /// [`Error::NotStrict`]; [`Error::Locked`].
+    /// [`Error::NotStrict`]; [`Error::Locked`]; [`Error::ChangedUnderneath`] when
+    /// others save the file faster than it can be read.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
         let file = FsOptions::new().read(true).write(self.write).open(path);
         let file = file.doing("opening the file", 0)?;
         if self.write {
             lock(&file)?;
         }
-        self.open_storage(file)
+        let watch = self.watch.or(Some(true));
+        Self { watch, ..self.clone() }.open_storage(file)
     }
 
     /// Opens what a storage holds. See [`OpenOptions::open`].
@@ -100,7 +120,8 @@ impl OpenOptions {
     /// As [`OpenOptions::open`].
     pub fn open_storage<S: Storage>(&self, storage: S) -> Result<CompoundFile<S>, Error> {
         let storage = ReadCache::new(storage);
-        let state = load(&storage)?;
+        let watch = self.watch.unwrap_or(false) && !self.write;
+        let state = if watch { load_to_read(&storage)? } else { load(&storage)? };
         if self.strictness == Strictness::Strict {
             let mut findings = check::verify(&state);
             findings.retain(|finding| finding.severity() > Severity::Note);
@@ -111,6 +132,22 @@ impl OpenOptions {
         }
         Ok(CompoundFile::with_state(storage, state, self.write, self.in_place))
     }
+}
+
+/// Loads a file that others may save meanwhile: all of one state, and watched
+/// from then on.
+fn load_to_read<S: Storage>(storage: &ReadCache<S>) -> Result<State, Error> {
+    for _ in 0..LOADS {
+        let before = storage.header().doing("reading the header", 0)?;
+        let loaded = load(storage);
+        if before == storage.header().doing("reading the header", 0)? {
+            if let (Some(header), Ok(_)) = (before, &loaded) {
+                storage.watch(header);
+            }
+            return loaded;
+        }
+    }
+    Err(Error::ChangedUnderneath)
 }
 
 /// Takes the lock that only one writer of a file can have.

@@ -22,8 +22,10 @@ mod tests;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::error::Error;
+use crate::layout::HEADER_BYTES;
 use crate::storage::Storage;
 
 /// Read in one call when a file is opened; the metadata of most files lies
@@ -47,6 +49,8 @@ pub(crate) struct ReadCache<S> {
     /// Where the window's bytes are, for a look without the lock. May be old.
     start: AtomicU64,
     end: AtomicU64,
+    /// The header that the storage has to keep.
+    watched: OnceLock<[u8; HEADER_BYTES]>,
 }
 
 /// Bytes as the storage has them.
@@ -117,7 +121,18 @@ impl<S> ReadCache<S> {
             window: RwLock::default(),
             start: AtomicU64::new(u64::MAX),
             end: AtomicU64::new(0),
+            watched: OnceLock::new(),
         }
+    }
+
+    /// From now on every read of the storage makes sure that the file still has
+    /// this header, and fails with [`Error::ChangedUnderneath`] if it has not.
+    ///
+    /// A program that saves without writing over what was saved leaves the
+    /// state that belongs to a header alone until it has written another one. So
+    /// bytes that were read before a look at the header belong to it.
+    pub(crate) fn watch(&self, header: [u8; HEADER_BYTES]) {
+        self.watched.set(header).expect("a storage is watched once");
     }
 
     pub(crate) const fn inner(&self) -> &S {
@@ -177,6 +192,24 @@ impl<S> ReadCache<S> {
 }
 
 impl<S: Storage> ReadCache<S> {
+    /// The header as it is now, unless the storage is memory or shorter.
+    pub(crate) fn header(&self) -> io::Result<Option<[u8; HEADER_BYTES]>> {
+        let mut header = [0; HEADER_BYTES];
+        let is_file = !self.storage.is_memory();
+        let whole = is_file && self.storage.read_at(&mut header, 0)? == HEADER_BYTES;
+        Ok(whole.then_some(header))
+    }
+
+    fn read_storage(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let count = self.storage.read_at(buf, offset)?;
+        match self.watched.get() {
+            Some(header) if self.header()?.as_ref() != Some(header) => {
+                Err(Error::ChangedUnderneath.into())
+            }
+            _ => Ok(count),
+        }
+    }
+
     /// Makes the first bytes of the storage, which is `len` bytes long, the window.
     ///
     /// # Errors
@@ -209,7 +242,7 @@ impl<S: Storage> ReadCache<S> {
             return Ok(count);
         }
         if offset.checked_add(2 * MAX_BLOCK_BYTES as u64).is_none() {
-            return self.storage.read_at(buf, offset);
+            return self.read_storage(buf, offset);
         }
         let mut block = {
             let mut window = self.change();
@@ -219,9 +252,9 @@ impl<S: Storage> ReadCache<S> {
         };
         let len = usize::try_from(block.range.end - block.range.start).expect("at most 72 KiB");
         block.bytes.resize(len, 0);
-        let Ok(count) = self.storage.read_at(&mut block.bytes, block.range.start) else {
+        let Ok(count) = self.read_storage(&mut block.bytes, block.range.start) else {
             // What cannot be read may be only what was not asked for.
-            return self.storage.read_at(buf, offset);
+            return self.read_storage(buf, offset);
         };
         block.bytes.truncate(count);
         let skip = usize::try_from(offset - block.range.start).expect("less than a block");
@@ -238,7 +271,7 @@ impl<S: Storage> Storage for ReadCache<S> {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.read_window(buf, offset) {
             Some(count) => Ok(count),
-            None => self.storage.read_at(buf, offset),
+            None => self.read_storage(buf, offset),
         }
     }
 

@@ -116,6 +116,8 @@ pub(crate) struct State {
     /// Whether a save leaves everything as it is that the saved state refers
     /// to, until the header switches to the new one.
     pub(crate) atomic: bool,
+    /// Whether the last try to sync the storage failed.
+    pub(crate) sync_failed: bool,
     pub(crate) header: Header,
     /// Length in bytes and number of sectors of the file as opened.
     pub(crate) file_len: u64,
@@ -171,6 +173,7 @@ impl State {
         Self {
             geometry: loaded.geometry,
             atomic: true,
+            sync_failed: false,
             header: loaded.header,
             file_len: loaded.file_len,
             file_sectors: loaded.file_sectors,
@@ -197,9 +200,10 @@ impl State {
             node.body.write().expect("not poisoned").removed = true;
         }
         let mini_stream = Arc::clone(&self.mini_stream);
-        let (atomic, first_generation) = (self.atomic, self.dir.next_generation());
+        let (atomic, sync_failed) = (self.atomic, self.sync_failed);
+        let first_generation = self.dir.next_generation();
         *self = saved;
-        self.atomic = atomic;
+        (self.atomic, self.sync_failed) = (atomic, sync_failed);
         self.dir.number_from(first_generation);
         // Readers of small streams have this one.
         let new = std::mem::replace(&mut self.mini_stream, mini_stream);
