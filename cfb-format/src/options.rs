@@ -141,7 +141,7 @@ fn load_to_read<S: Storage>(storage: &ReadCache<S>) -> Result<State, Error> {
         let before = storage.header().doing("reading the header", 0)?;
         let loaded = load(storage);
         if before == storage.header().doing("reading the header", 0)? {
-            if let (Some(header), Ok(_)) = (before, &loaded) {
+            if let (Some(header), Ok(_)) = (&before, &loaded) {
                 storage.watch(header);
             }
             return loaded;

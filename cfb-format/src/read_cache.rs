@@ -131,8 +131,8 @@ impl<S> ReadCache<S> {
     /// A program that saves without writing over what was saved leaves the
     /// state that belongs to a header alone until it has written another one. So
     /// bytes that were read before a look at the header belong to it.
-    pub(crate) fn watch(&self, header: [u8; HEADER_BYTES]) {
-        self.watched.set(header).expect("a storage is watched once");
+    pub(crate) fn watch(&self, header: &[u8; HEADER_BYTES]) {
+        self.watched.set(*header).expect("a storage is watched once");
     }
 
     pub(crate) const fn inner(&self) -> &S {
