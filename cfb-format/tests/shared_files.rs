@@ -43,20 +43,27 @@ fn a_reader_keeps_its_state_until_it_is_saved_over_and_then_is_told() {
     let place = Place::new("reader");
     let writer = CompoundFile::create(&place.0).unwrap();
     // Beyond what a reader has from opening the file.
-    writer.write_stream("large", &[1; 1 << 20]).unwrap();
+    writer.write_stream("large", &vec![1; 1 << 20]).unwrap();
     writer.flush().unwrap();
     let reader = CompoundFile::open(&place.0).unwrap();
-    writer.write_stream("large", &[2; 1 << 20]).unwrap();
+    writer.write_stream("large", &vec![2; 1 << 20]).unwrap();
     // Written, but not saved: the old state is there.
-    assert_eq!(reader.read_stream("large").unwrap(), [1; 1 << 20]);
+    assert_eq!(reader.read_stream("large").unwrap(), vec![1; 1 << 20]);
     writer.flush().unwrap();
     assert!(matches!(reader.read_stream("large"), Err(Error::ChangedUnderneath)));
-    assert_eq!(CompoundFile::open(&place.0).unwrap().read_stream("large").unwrap(), [2; 1 << 20]);
+    assert_eq!(
+        CompoundFile::open(&place.0).unwrap().read_stream("large").unwrap(),
+        vec![2; 1 << 20]
+    );
 
     let unwatched = OpenOptions::new().watch(false).open(&place.0).unwrap();
     writer.write_stream("small", b"x").unwrap();
     writer.flush().unwrap();
-    assert_eq!(unwatched.read_stream("large").unwrap(), [2; 1 << 20], "at the reader's own risk");
+    assert_eq!(
+        unwatched.read_stream("large").unwrap(),
+        vec![2; 1 << 20],
+        "at the reader's own risk"
+    );
 }
 
 #[test]
