@@ -106,6 +106,7 @@ fn describe(call: &Call) -> String {
         Call::Write { at, bytes } => format!("{}@{at:#x}", bytes.len()),
         Call::SetLen(len) => format!("len {len:#x}"),
         Call::Sync => "sync".to_owned(),
+        Call::FailedSync => "failed sync".to_owned(),
     }
 }
 
@@ -152,7 +153,35 @@ pub(crate) fn in_order_from(run: &Run, first: usize) -> Report {
 /// Cuts a run with every synced call done and any of the later ones: in every way where they are at most `ways`, and
 /// in `rounds` random ones, some of them with writes torn and the order changed. Syncs before call `first` are not cut.
 pub(crate) fn unsynced(run: &Run, first: usize, ways: usize, rounds: usize, seed: u64) -> Report {
+    unsynced_calls(Cutter::new(run), first, ways, rounds, seed)
+}
+
+/// Like [`unsynced`], with the writes lost for good that a failed sync should have made safe: systems that fail to
+/// write do not always try again.
+pub(crate) fn unsynced_lossy(run: &Run, first: usize, seed: u64) -> Report {
     let mut cutter = Cutter::new(run);
+    for at in 0..cutter.log.len() {
+        if !matches!(cutter.log[at], Call::FailedSync) {
+            continue;
+        }
+        let doubtful = cutter.log[..at].iter_mut().rev();
+        for call in doubtful.take_while(|call| !matches!(call, Call::Sync)) {
+            if matches!(call, Call::Write { .. }) {
+                *call = Call::FailedSync;
+            }
+        }
+    }
+    unsynced_calls(cutter, first, 3, 4, seed)
+}
+
+fn unsynced_calls(
+    mut cutter: Cutter<'_>,
+    first: usize,
+    ways: usize,
+    rounds: usize,
+    seed: u64,
+) -> Report {
+    let run = cutter.run;
     let mut random = Random::new(seed);
     let mut safe_image = run.base.clone();
     let mut safe = 0;

@@ -11,9 +11,14 @@ pub(crate) const UNIT_BYTES: usize = 512;
 /// One call that changed the disk, or made it safe.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Write { at: u64, bytes: Arc<[u8]> },
+    Write {
+        at: u64,
+        bytes: Arc<[u8]>,
+    },
     SetLen(u64),
     Sync,
+    /// A sync that failed: the writes since the last good one may be lost for good.
+    FailedSync,
 }
 
 impl Call {
@@ -22,7 +27,7 @@ impl Call {
         match self {
             Self::Write { at, bytes } => put(image, *at, bytes),
             Self::SetLen(len) => image.resize(index(*len), 0),
-            Self::Sync => {}
+            Self::Sync | Self::FailedSync => {}
         }
     }
 }
@@ -223,9 +228,8 @@ impl Storage for SimDisk {
     fn sync(&self) -> io::Result<()> {
         let mut inner = self.inner();
         let fault = inner.count();
-        if fault.is_none_or(|fault| fault.effect == Effect::All) {
-            inner.change(Call::Sync);
-        }
+        let works = fault.is_none_or(|fault| fault.effect == Effect::All);
+        inner.change(if works { Call::Sync } else { Call::FailedSync });
         fault.map_or(Ok(()), |fault| Err(fault.failure.error()))
     }
 }

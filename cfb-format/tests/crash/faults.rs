@@ -4,7 +4,7 @@
 use cfb_format::Error;
 
 use super::cases::{Base, Case, write};
-use super::cuts::{Report, in_order_from, unsynced};
+use super::cuts::{Report, in_order_from, unsynced, unsynced_lossy};
 use super::disk::{Effect, Failure, Fault};
 use super::judge::{is_sound, state_of};
 use super::run::{Commit, Mode, Run};
@@ -114,11 +114,15 @@ pub(crate) fn broken(
         return Err("the error is not told".to_owned());
     }
     if then == Then::ChangeAndRetry {
-        let cuts = match mode {
-            Mode::Flush => in_order_from(&run, first_cut),
-            Mode::Sync => unsynced(&run, first_cut, 4, 4, fault.call as u64),
-        };
-        report.add(&format!("{fault:?}, other changes, then"), cuts);
+        let name = format!("{fault:?}, other changes, then");
+        let seed = fault.call as u64;
+        match mode {
+            Mode::Flush => report.add(&name, in_order_from(&run, first_cut)),
+            Mode::Sync => {
+                report.add(&name, unsynced(&run, first_cut, 4, 4, seed));
+                report.add(&format!("{name}, lossy"), unsynced_lossy(&run, first_cut, seed));
+            }
+        }
     }
     // The fault may be past the last call.
     run.disk.heal();
