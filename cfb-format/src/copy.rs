@@ -160,7 +160,7 @@ impl<S: Storage> CompoundFile<S> {
 }
 
 /// The name itself where it may be created and is not taken; else one like it.
-fn legal_name(state: &State, parent: u32, name: &Name) -> (Vacancy, Name) {
+pub(crate) fn legal_name(state: &State, parent: u32, name: &Name) -> (Vacancy, Name) {
     let mut units = Vec::with_capacity(31);
     for character in char::decode_utf16(name.units().iter().copied()) {
         let character = match character {

@@ -63,6 +63,7 @@
 
 mod check;
 mod commit;
+mod compact;
 mod compound_file;
 mod copy;
 mod dir_entry;
@@ -93,6 +94,7 @@ mod version;
 mod walk;
 mod write_behind;
 
+pub use compact::{CompactOptions, Compacted};
 pub use compound_file::CompoundFile;
 pub use copy::Damaged;
 pub use dir_entry::EntryKind;

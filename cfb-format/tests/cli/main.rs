@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 
 mod changing;
+mod compacting;
 mod hostile;
 mod packing;
 mod reading;

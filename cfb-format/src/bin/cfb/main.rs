@@ -12,6 +12,7 @@
 mod add;
 mod cat;
 mod check;
+mod compact;
 mod copying;
 mod escape;
 mod extract;
@@ -69,7 +70,8 @@ Examples:
   cfb extract report.doc --to report
   cfb pack report report.doc
   cfb check report.doc
-  cfb repair report.doc -o saved.doc";
+  cfb repair report.doc -o saved.doc
+  cfb compact report.doc -o small.doc";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -84,6 +86,7 @@ enum Verb {
     Info(info::Args),
     Check(check::Args),
     Repair(repair::Args),
+    Compact(compact::Args),
 }
 
 /// How a verb ended, when it did not fail.
@@ -123,6 +126,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Info(args) => info::run(&args, strictness),
         Verb::Check(args) => check::run(&args, strictness),
         Verb::Repair(args) => repair::run(&args),
+        Verb::Compact(args) => compact::run(&args, strictness),
     }
 }
 

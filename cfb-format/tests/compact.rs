@@ -1,0 +1,11 @@
+//! Compaction keeps every byte of the content and no other: new files that depend on nothing but the content.
+//!
+//! `CFB_CORPUS` names a folder of real files to be compacted as well.
+
+#![allow(clippy::cast_possible_truncation, reason = "sizes here are small by construction")]
+
+mod common;
+#[path = "compact/fragmented.rs"]
+mod fragmented;
+#[path = "compact/rewrite.rs"]
+mod rewrite;
