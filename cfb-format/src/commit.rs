@@ -53,20 +53,47 @@ pub(crate) enum Durability {
 ///
 /// [`Error::Io`], [`Error::FileFull`]: everything stays unsaved in memory, and the next
 /// call tries again.
-pub(crate) fn flush<S: Storage>(
+pub(crate) fn flush<S: Storage>(shared: &Shared<S>, durability: Durability) -> Result<(), Error> {
+    let mut state = shared.write_state();
+    state.durability = durability;
+    save_all(shared, &mut state, durability, Cut::Large)
+}
+
+/// [`flush`] for the library's own purposes: as durable as the last one that was
+/// asked for, so that it puts nothing at risk that was synced.
+///
+/// # Errors
+///
+/// As [`flush`].
+pub(crate) fn flush_again<S: Storage>(shared: &Shared<S>, cut: Cut) -> Result<(), Error> {
+    let mut state = shared.write_state();
+    let durability = state.durability;
+    save_all(shared, &mut state, durability, cut)
+}
+
+fn save_all<S: Storage>(
     shared: &Shared<S>,
+    state: &mut State,
     durability: Durability,
     cut: Cut,
 ) -> Result<(), Error> {
-    let mut state = shared.write_state();
-    let state = &mut *state;
     if state.spaces_ref().is_none() {
         return sync(shared, state, durability);
     }
-    save(shared, state, durability)?;
+    for node in state.open_nodes() {
+        let mut body = node.body.write().expect("not poisoned");
+        state.settle(&node, &mut body);
+    }
+    let is_saved = state.is_saved() && !shared.pending.is_occupied();
+    if is_saved {
+        sync(shared, state, durability)?;
+    } else {
+        save(shared, state, durability)?;
+    }
+    let rounds = if is_saved && cut == Cut::Large { 0 } else { SHRINK_ROUNDS };
     // Each round gives back what the one before it freed; a move of metadata
     // out of a free end is worth a second one only when much is won.
-    for _ in 0..SHRINK_ROUNDS {
+    for _ in 0..rounds {
         if !shrink_is_worth_it(state, cut) {
             break;
         }
@@ -110,16 +137,12 @@ fn write_again<S: Storage>(storage: &S) -> Result<(), Error> {
     }
 }
 
-/// One round of the steps above.
+/// One round of the steps above, once all streams are settled.
 fn save<S: Storage>(
     shared: &Shared<S>,
     state: &mut State,
     durability: Durability,
 ) -> Result<(), Error> {
-    for node in state.open_nodes() {
-        let mut body = node.body.write().expect("not poisoned");
-        state.settle(&node, &mut body);
-    }
     state.fit_mini_stream();
     fit_directory(state)?;
     fit_mini_fat(state)?;

@@ -142,7 +142,7 @@ impl<S: Storage> CompoundFile<S> {
     /// but a finding; a file this library wrote has none.
     pub fn check(&self) -> Result<Vec<Finding>, Error> {
         if self.shared.writable {
-            self.flush()?;
+            commit::flush_again(&self.shared, Cut::Large)?;
         }
         Ok(check::verify(&load(self.shared.storage())?))
     }
@@ -490,11 +490,7 @@ impl<S: Storage> CompoundFile<S> {
     }
 
     fn save(&self, durability: Durability) -> Result<(), Error> {
-        if self.shared.writable {
-            commit::flush(&self.shared, durability, Cut::Large)
-        } else {
-            Ok(())
-        }
+        if self.shared.writable { commit::flush(&self.shared, durability) } else { Ok(()) }
     }
 
     /// Drops every change since the last [`flush`](Self::flush) or
@@ -546,7 +542,7 @@ impl<S: Storage> CompoundFile<S> {
     /// [`Error::Io`].
     pub fn usage(&self) -> Result<Usage, Error> {
         if self.shared.writable {
-            self.flush()?;
+            commit::flush_again(&self.shared, Cut::Large)?;
         }
         Usage::of(&load(self.shared.storage())?, self.shared.storage())
     }
@@ -563,7 +559,7 @@ impl<S: Storage> CompoundFile<S> {
             count: Arc::strong_count(&shared).saturating_sub(1).max(1),
         })?;
         if shared.writable {
-            commit::flush(&shared, Durability::Process, Cut::All)?;
+            commit::flush_again(&shared, Cut::All)?;
         }
         Ok(shared.into_storage())
     }

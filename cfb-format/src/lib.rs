@@ -25,11 +25,22 @@
 //!   to large ones. Names, lengths and links change in memory; a flush writes
 //!   what changed of them: data first, then FAT, MiniFAT and directory, then
 //!   the header. The cost of a write is the cost of its bytes.
+//! * **Saving** is atomic. Nothing that the last saved state refers to is
+//!   written over: what changes, of streams and of metadata, goes to free
+//!   sectors, and the header's 512 bytes, written last, switch the file to
+//!   them. A crash leaves the state before a flush or the one after it;
+//!   [`CompoundFile::revert`] goes back to the one before. `flush` does that for a
+//!   crash of the process, `sync` for one of the machine. To other programs such
+//!   a file is like any other. [`CreateOptions::in_place`] gives it up for
+//!   those who write over huge streams; storages in memory do without it.
 //! * **Space.** `alloc-core` decides which sectors: a chain grows in place
 //!   where it can, else in one run. Space of removed streams is used again
-//!   after the flush that removes them; a free end is cut off the file.
+//!   after the flush that removes them (a [`Transaction`](alloc_core::Transaction)
+//!   knows which sectors are fresh and which are still the saved state's); a
+//!   free end is cut off the file.
 //! * **Handles** are owned, belong to their entry, and keep the file open.
-//!   Reads of different streams never wait for each other.
+//!   Reads of different streams never wait for each other. One writer locks a
+//!   file; a reader sees one state of it or is told that it has changed.
 //! * **Damage** to one stream costs that stream. A tolerant open reads what
 //!   can be read and lists what it overlooked as [`Finding`]s; a strict one
 //!   refuses what breaks a MUST; [`CompoundFile::check`] looks at everything,

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use alloc_core::{Chain, SectorId};
 
-use crate::commit::{self, Cut, Durability};
+use crate::commit::{self, Cut};
 use crate::error::{Doing, Error};
 use crate::node::Place;
 use crate::read_cache::ReadCache;
@@ -287,7 +287,7 @@ impl<S: Storage> Drop for Shared<S> {
     /// worked calls `flush` before.
     fn drop(&mut self) {
         if self.writable && self.storage.is_some() && !self.state.is_poisoned() {
-            let _ = commit::flush(self, Durability::Process, Cut::All);
+            let _ = commit::flush_again(self, Cut::All);
         }
     }
 }

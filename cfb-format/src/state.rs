@@ -7,6 +7,7 @@ use std::sync::{Arc, RwLock};
 
 use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
 
+use crate::commit::Durability;
 use crate::dir_entry::EntryKind;
 use crate::directory::{Directory, ROOT};
 use crate::error::{Corruption, Error};
@@ -116,6 +117,8 @@ pub(crate) struct State {
     /// Whether a save leaves everything as it is that the saved state refers
     /// to, until the header switches to the new one.
     pub(crate) atomic: bool,
+    /// How the last save was asked for.
+    pub(crate) durability: Durability,
     /// Whether the last try to sync the storage failed.
     pub(crate) sync_failed: bool,
     pub(crate) header: Header,
@@ -141,7 +144,7 @@ pub(crate) struct State {
     /// A node that nobody uses, to be used again.
     spare: Option<Arc<Node>>,
     pub(crate) findings: Vec<Finding>,
-    /// The header as it was last written by us.
+    /// The header as the file has it, as far as it is known and understood.
     pub(crate) saved_header: Option<[u8; HEADER_BYTES]>,
 }
 
@@ -170,10 +173,13 @@ impl State {
     }
 
     pub(crate) fn loaded(loaded: Loaded) -> Self {
+        let is_there = loaded.file_len > 0;
+        let saved_header = is_there.then(|| loaded.header.encode(loaded.geometry));
         Self {
             geometry: loaded.geometry,
             atomic: true,
             sync_failed: false,
+            durability: Durability::Process,
             header: loaded.header,
             file_len: loaded.file_len,
             file_sectors: loaded.file_sectors,
@@ -189,7 +195,7 @@ impl State {
             closed: VecDeque::new(),
             spare: None,
             findings: loaded.findings,
-            saved_header: None,
+            saved_header,
         }
     }
 
@@ -200,10 +206,10 @@ impl State {
             node.body.write().expect("not poisoned").removed = true;
         }
         let mini_stream = Arc::clone(&self.mini_stream);
-        let (atomic, sync_failed) = (self.atomic, self.sync_failed);
+        let (atomic, sync_failed, durability) = (self.atomic, self.sync_failed, self.durability);
         let first_generation = self.dir.next_generation();
         *self = saved;
-        (self.atomic, self.sync_failed) = (atomic, sync_failed);
+        (self.atomic, self.sync_failed, self.durability) = (atomic, sync_failed, durability);
         self.dir.number_from(first_generation);
         // Readers of small streams have this one.
         let new = std::mem::replace(&mut self.mini_stream, mini_stream);
@@ -218,6 +224,17 @@ impl State {
         let spaces = self.make_spaces();
         spaces.fat.saved();
         spaces.mini.saved();
+    }
+
+    /// Whether the file has everything, but for bytes on their way and streams
+    /// that are not settled.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.saved_header.is_some()
+            && self.dir.is_linked()
+            && !self.dir.is_changed()
+            && !self.difat_changed
+            && self.fat().changed().is_empty()
+            && self.mini_fat().changed().is_empty()
     }
 
     /// Nobody knows whether the file has the new state or still the old one.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloc_core::{Chain, SectorCount};
 
-use crate::commit::{self, Cut, Durability};
+use crate::commit::{self, Durability};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::node::{Body, Node, Place};
@@ -652,7 +652,7 @@ impl<S: Storage> Write for Stream<S> {
     /// does: without its metadata a stream's bytes could not be found again.
     fn flush(&mut self) -> io::Result<()> {
         if self.shared.writable {
-            commit::flush(&self.shared, Durability::Process, Cut::Large)?;
+            commit::flush(&self.shared, Durability::Process)?;
         }
         Ok(())
     }

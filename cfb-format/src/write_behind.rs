@@ -115,7 +115,8 @@ impl WriteBehind {
         self.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_occupied(&self) -> bool {
+    /// Whether anything is gathered.
+    pub(crate) fn is_occupied(&self) -> bool {
         self.is_occupied.load(Ordering::Acquire)
     }
 
