@@ -8,7 +8,7 @@
 use alloc_core::{Chain, SectorId};
 
 use super::{CompactOptions, Compacted};
-use crate::commit::{self, Cut, Durability};
+use crate::commit::{self, Cut};
 use crate::compound_file::{CompoundFile, set_extra};
 use crate::copy::{Damaged, legal_name};
 use crate::dir_entry::{EntryKind, Extra};
@@ -64,7 +64,7 @@ pub(super) fn rewrite<S: Storage, T: Storage>(
     let written = bodies
         .iter()
         .try_for_each(|body| copy(file, body, &shared, options, &mut report))
-        .and_then(|()| commit::flush(&shared, Durability::Process, Cut::All));
+        .and_then(|()| commit::flush_again(&shared, Cut::All));
     // Before the error is told: what is dropped would be flushed once more.
     let target = shared.into_storage();
     written?;

@@ -12,10 +12,15 @@ const LINE_BYTES: usize = 64;
 /// Short enough to go through registers, long enough to cost nothing more.
 const PIECE_BYTES: usize = 512;
 
+/// Of longer copies the source is seldom in the cache, and the one instruction
+/// is better at waiting for it.
+const MAX_IN_PIECES_BYTES: usize = 64 << 10;
+
 /// In how long pieces bytes are best copied from one address to another.
-fn best_piece_bytes(to: *const u8, from: *const u8) -> usize {
-    let (to, from) = (to.addr() % LINE_BYTES, from.addr() % LINE_BYTES);
-    if to == 0 || to == from { usize::MAX } else { PIECE_BYTES }
+fn best_piece_bytes(to: *const u8, from: &[u8]) -> usize {
+    let (to, at) = (to.addr() % LINE_BYTES, from.as_ptr().addr() % LINE_BYTES);
+    let is_alike = to == 0 || to == at;
+    if is_alike || from.len() > MAX_IN_PIECES_BYTES { usize::MAX } else { PIECE_BYTES }
 }
 
 /// Copies all of `from` to the start of `to`.
@@ -24,7 +29,7 @@ fn best_piece_bytes(to: *const u8, from: *const u8) -> usize {
 ///
 /// When `to` is shorter.
 pub(super) fn copy(to: &mut [u8], from: &[u8]) {
-    let piece_bytes = best_piece_bytes(to.as_ptr(), from.as_ptr());
+    let piece_bytes = best_piece_bytes(to.as_ptr(), from);
     let to = &mut to[..from.len()];
     for (to, from) in to.chunks_mut(piece_bytes).zip(from.chunks(piece_bytes)) {
         to.copy_from_slice(from);
@@ -35,7 +40,7 @@ pub(super) fn copy(to: &mut [u8], from: &[u8]) {
 pub(crate) fn append(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
     let end = to.as_ptr().wrapping_add(to.len());
-    for piece in from.chunks(best_piece_bytes(end, from.as_ptr())) {
+    for piece in from.chunks(best_piece_bytes(end, from)) {
         to.extend_from_slice(piece);
     }
 }
@@ -67,9 +72,9 @@ mod tests {
     fn only_bytes_that_lie_differently_are_copied_in_pieces() {
         let lines = [0_u8; 4 * LINE_BYTES];
         let line = lines.as_ptr().align_offset(LINE_BYTES);
-        let at = |offset: usize| lines[line + offset..].as_ptr();
-        assert_eq!(best_piece_bytes(at(16), at(0)), PIECE_BYTES);
-        assert_eq!(best_piece_bytes(at(16), at(80)), usize::MAX);
-        assert_eq!(best_piece_bytes(at(64), at(3)), usize::MAX);
+        let at = |offset: usize| &lines[line + offset..];
+        assert_eq!(best_piece_bytes(at(16).as_ptr(), at(0)), PIECE_BYTES);
+        assert_eq!(best_piece_bytes(at(16).as_ptr(), at(80)), usize::MAX);
+        assert_eq!(best_piece_bytes(at(64).as_ptr(), at(3)), usize::MAX);
     }
 }

@@ -1,6 +1,7 @@
 //! A storage in memory.
 
-use super::{Storage, append, copy, copy_from};
+use super::copying::copy;
+use super::{Storage, append, copy_from};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
