@@ -123,7 +123,8 @@ fn sync<S: Storage>(
     synced
 }
 
-/// Writes every byte of a storage to where it is.
+/// Writes every byte of a storage to where it is. All streams are settled and the
+/// state is held, so nobody writes anything else meanwhile.
 fn write_again<S: Storage>(storage: &S) -> Result<(), Error> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = 0;

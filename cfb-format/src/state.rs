@@ -696,8 +696,9 @@ impl State {
     /// Brings the entry and the tables in line with an open stream: gives
     /// back what is no longer needed, notes start and length.
     pub(crate) fn settle(&mut self, node: &Node, body: &mut Body) {
-        if self.atomic {
-            // What is saved next is not to be written over.
+        if self.atomic || self.sync_failed {
+            // What is saved next is not to be written over, and nobody writes
+            // while everything is written again.
             body.fresh = 0..0;
         }
         if !body.changed || body.removed {
