@@ -19,6 +19,7 @@ mod trees;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use hashbrown::HashMap;
 use zerocopy::IntoBytes;
@@ -379,6 +380,11 @@ impl Directory {
     /// Marks the slots of `sectors` as changed, such as after a move.
     pub(crate) fn touch_all(&mut self) {
         self.changed.insert_range(0, self.slots_count());
+    }
+
+    /// Marks some slots as changed, such as after a move of their sectors.
+    pub(crate) fn touch(&mut self, slots: Range<u32>) {
+        self.changed.insert_range(slots.start, slots.end.min(self.slots_count()));
     }
 
     pub(crate) fn saved(&mut self) {

@@ -5,7 +5,11 @@
 #![allow(clippy::cast_possible_truncation, reason = "sizes here are small by construction")]
 
 mod common;
+#[path = "compact/corpus.rs"]
+mod corpus;
 #[path = "compact/fragmented.rs"]
 mod fragmented;
+#[path = "compact/in_place.rs"]
+mod in_place;
 #[path = "compact/rewrite.rs"]
 mod rewrite;

@@ -8,7 +8,7 @@ use super::{Place, args, bytes, cfb, names_in, tree_of};
 /// A packed file, and what it was packed from, less what was removed.
 fn with_holes(place: &Place) -> PathBuf {
     let file = place.packed(&[
-        ("first", &[b'x'; 60_000]),
+        ("first", &b"x".repeat(60_000)),
         ("one", b"1"),
         ("small", &[b'y'; 3000]),
         ("sub/two", &bytes(50_000)),
@@ -81,4 +81,46 @@ fn a_damaged_stream_is_kept_up_to_its_damage_and_told() {
     assert_eq!(run.json()["damaged"], serde_json::json!(["/sub/two"]));
     let kept = cfb(args("cat", &small, &["sub/two"])).0.stdout;
     assert!(two.starts_with(&kept) && !kept.is_empty());
+}
+
+#[test]
+fn a_file_is_compacted_where_it_is() {
+    let place = Place::new();
+    let file = with_holes(&place);
+    let before = fs::metadata(&file).expect("packed").len();
+    let run = cfb(args("compact", &file, &["--json"]));
+    run.done();
+    let report = run.json();
+    let after = fs::metadata(&file).expect("still there").len();
+    assert_eq!((&report["bytes_before"], &report["bytes_after"]), (&before.into(), &after.into()));
+    assert!(after < 56_000 && report["streams_moved"] != 0, "{report}");
+    cfb(args("check", &file, &[])).done();
+    let folder = place.path("extracted");
+    cfb(args("extract", &file, &["--to", folder.to_str().unwrap()])).done();
+    assert_eq!(tree_of(&folder), tree_of(&place.path("packed")));
+    assert!(cfb(args("compact", &file, &[])).done().starts_with("0 bytes won: "));
+    cfb(args("compact", &file, &["--force"])).refused("--output");
+}
+
+#[test]
+fn a_wipe_leaves_nothing_that_was_deleted() {
+    let place = Place::new();
+    let file = place.packed(&[("kept", b"kept"), ("gone", &[b'x'; 3000]), ("also", &[1; 9000])]);
+    cfb(args("rm", &file, &["gone"])).done();
+    let has_x = || fs::read(&file).expect("there").windows(64).any(|window| window == [b'x'; 64]);
+    assert!(has_x());
+    cfb(args("compact", &file, &["--wipe"])).done();
+    assert!(!has_x());
+    assert_eq!(cfb(args("cat", &file, &["kept"])).done(), "kept");
+}
+
+#[test]
+fn a_file_in_use_is_not_compacted() {
+    let place = Place::new();
+    let file = with_holes(&place);
+    let before = fs::read(&file).expect("packed");
+    let open = cfb_format::CompoundFile::open_rw(&file).expect("it opens");
+    cfb(args("compact", &file, &[])).refused("cannot open");
+    drop(open);
+    assert_eq!(fs::read(&file).expect("there"), before);
 }

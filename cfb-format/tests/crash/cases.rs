@@ -133,7 +133,6 @@ impl Base {
 
 /// One operation each, or a few, on [`Base::mixed`], each with its commit.
 pub(crate) fn all() -> Vec<Case> {
-    // To add compaction: a `Step` for it, which leaves the tree as it is, and a line here.
     let single: [(&str, Vec<Step>); 31] = [
         ("create a small stream", vec![write("/new", 20, 300)]),
         ("create a large stream", vec![write("/new", 20, 50_000)]),
@@ -256,6 +255,15 @@ fn several() -> Vec<Case> {
         appended.push(write_at("/long", 100 + 40_000 * piece, 30 + n(piece), 40_000));
     }
     appended.push(Step::Commit);
+    let compacted = [remove("/a"), remove("/dir/two"), write("/b", 20, 90), Step::Compact(true)];
+    let compacted_on = [
+        write_at("/huge", 100, 20, 30_000),
+        write_at("/e", 100, 20, 300),
+        remove("/big"),
+        Step::Compact(false),
+        write_at("/huge", 200, 22, 30_000),
+        Step::Commit,
+    ];
     let case = |name, steps: &[Step], held| Case { name, steps: steps.to_vec(), held };
     vec![
         case("change again and again", &churn, false),
@@ -269,6 +277,9 @@ fn several() -> Vec<Case> {
         case("revert and go on", &reverted, false),
         case("revert and go on", &reverted, true),
         case("empty the file and fill it", &emptied, false),
+        case("compact", &[Step::Compact(false)], false),
+        case("compact and wipe", &compacted, false),
+        case("compact and go on", &compacted_on, true),
     ]
 }
 
@@ -284,6 +295,7 @@ pub(crate) fn large(base: &Base) -> Vec<Case> {
             ("overwrite within a large stream", vec![write_at("/long", 3_000_001, 20, 5000)]),
             ("shorten to where no DIFAT is needed", vec![set_len("/long", 6_000_000)]),
             ("remove a large stream", vec![remove("/long")]),
+            ("compact", vec![remove("/a"), Step::Compact(false)]),
         ]
     } else {
         vec![("grow to where a DIFAT is needed", vec![write_at("/long", 7_050_000, 20, 150_000)])]

@@ -103,6 +103,7 @@ fn steps(numbers: &[[u8; 4]], tree: &Tree, mode: Mode) -> Vec<Step> {
             12 => pick(&storages).map(|path| Step::StateBits(path, seed)),
             13 if mode == Mode::Flush => Some(Step::Sync),
             14 if which.is_multiple_of(4) => Some(Step::Revert),
+            15 if which.is_multiple_of(3) => Some(Step::Compact(which.is_multiple_of(2))),
             _ => Some(Step::Commit),
         };
         let Some(step) = step else { continue };

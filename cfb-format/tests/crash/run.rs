@@ -1,7 +1,7 @@
 //! A run: steps done to a file on a simulated disk, with the states that its commits made and where in the disk's log
 //! each of them became possible and certain.
 
-use cfb_format::{CompoundFile, Error, OpenOptions};
+use cfb_format::{CompactOptions, CompoundFile, Error, OpenOptions};
 
 use super::disk::{Call, SimDisk};
 use super::script::{Handles, Step, Tree, perform};
@@ -80,7 +80,14 @@ impl Run {
             Step::Commit => self.mode == Mode::Sync,
             other => *other == Step::Sync,
         };
-        let result = if sync { self.file().sync() } else { self.file().flush() };
+        let result = match step {
+            Step::Compact(wipe) => {
+                let options = CompactOptions::new().wipe(*wipe).sync(self.mode == Mode::Sync);
+                options.compact(self.file()).map(drop)
+            }
+            _ if sync => self.file().sync(),
+            _ => self.file().flush(),
+        };
         let to = match &result {
             Ok(()) => Some(self.disk.log_len()),
             Err(_) if self.disk.header_tried().is_some_and(|at| at >= from) => None,

@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Commit,
     Flush,
     Sync,
+    /// A commit, and the same content in a shorter file; with or without a wipe.
+    Compact(bool),
     /// Back to the last commit.
     Revert,
 }
@@ -51,6 +53,7 @@ impl fmt::Debug for Step {
             Self::Commit => f.write_str("commit"),
             Self::Flush => f.write_str("flush"),
             Self::Sync => f.write_str("sync"),
+            Self::Compact(wipe) => write!(f, "compact, wipe {wipe}"),
             Self::Revert => f.write_str("revert"),
         }
     }
@@ -58,7 +61,7 @@ impl fmt::Debug for Step {
 
 impl Step {
     pub(crate) const fn is_commit(&self) -> bool {
-        matches!(self, Self::Commit | Self::Flush | Self::Sync)
+        matches!(self, Self::Commit | Self::Flush | Self::Sync | Self::Compact(_))
     }
 }
 
@@ -131,7 +134,7 @@ impl Tree {
             }
             Step::Class(path, class) => self.0.get_mut(path).expect("there").class = *class,
             Step::StateBits(path, bits) => self.0.get_mut(path).expect("there").state_bits = *bits,
-            Step::Commit | Step::Flush | Step::Sync | Step::Revert => {}
+            Step::Commit | Step::Flush | Step::Sync | Step::Compact(_) | Step::Revert => {}
         }
     }
 

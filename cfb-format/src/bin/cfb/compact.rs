@@ -12,35 +12,48 @@ use crate::progress::Progress;
 use crate::staged::Staged;
 use crate::{Outcome, show};
 
-/// Write a compound file anew, as small as its content
+/// Make a compound file as small as its content, where it is or in a new file
 #[derive(clap::Args)]
 #[command(after_help = "\
-The new file has every stream in one piece, in the order of the tree, nothing free
+Without --output the file itself is made shorter: what lies at its end moves into free
+space below, a part at a time, and each part is saved safely. Whatever happens meanwhile,
+the file has its content, and it needs no more room than it has. --wipe then clears what
+is free, so that nothing that was deleted can be read from it.
+
+With --output a new file is written: it has every stream in one piece, in the order of the tree, nothing free
 between them, and zeros behind the end of each: nothing that was deleted is in it. Equal
 content makes equal files. It appears under its name when it is complete; the old one
 is only read.
 
-A damaged stream is kept up to its damage; the exit code is 1 then.
+In a new file a damaged stream is kept up to its damage; the exit code is 1 then.
 
 Examples:
+  cfb compact report.doc
+  cfb compact --wipe report.doc
   cfb compact report.doc -o small.doc
   cfb compact --json report.doc -o small.doc | jq .won_bytes")]
 pub(crate) struct Args {
     /// The compound file
     file: PathBuf,
-    /// The new compound file
+    /// Write a new compound file, and leave the old one as it is
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Replace the new file if it is there
-    #[arg(short, long)]
+    #[arg(short, long, requires = "output")]
     force: bool,
+    /// Clear free space when done; a new file has none
+    #[arg(long)]
+    wipe: bool,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failure> {
-    let (compacted, outcome) = rewrite(args, &args.output, strictness)?;
+    let (compacted, outcome) = match &args.output {
+        Some(output) => rewrite(args, output, strictness)?,
+        None => (in_place(args, strictness)?, Outcome::Done),
+    };
     print(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &Summary::of(&compacted))?;
@@ -49,6 +62,17 @@ pub(crate) fn run(args: &Args, strictness: Strictness) -> Result<Outcome, Failur
         writeln!(out, "{}", line(&compacted))
     })?;
     Ok(if compacted.damaged.is_empty() { outcome } else { Outcome::Partial })
+}
+
+fn in_place(args: &Args, strictness: Strictness) -> Result<Compacted, Failure> {
+    let doing = || format!("cannot compact {}", show::path(&args.file));
+    let file = crate::open_to_change(&args.file, strictness)?;
+    // About as much moves as is free.
+    let total = file.usage().doing(doing)?.free_bytes();
+    let progress = RefCell::new(Progress::new("compacting", Some(total)));
+    let advance = |bytes| progress.borrow_mut().advance(bytes);
+    let options = CompactOptions::new().wipe(args.wipe).progress(&advance);
+    options.compact(&file).doing(doing)
 }
 
 /// A new file; and whether the directory of the old one is whole.

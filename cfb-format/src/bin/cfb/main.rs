@@ -71,7 +71,7 @@ Examples:
   cfb pack report report.doc
   cfb check report.doc
   cfb repair report.doc -o saved.doc
-  cfb compact report.doc -o small.doc";
+  cfb compact --wipe report.doc";
 
 #[derive(Subcommand)]
 enum Verb {
