@@ -7,15 +7,18 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+mod common;
+
 use cfb_format::{CompoundFile, CreateOptions, MemStorage, OpenOptions, Storage, Version};
+use common::storages::SparseStorage;
 
 const VERSIONS: [Version; 2] = [Version::V3, Version::V4];
 const MIB: u64 = 1 << 20;
 
 /// Memory that counts what is asked of it.
 #[derive(Clone)]
-struct Counting {
-    inner: MemStorage,
+struct Counting<S = MemStorage> {
+    inner: S,
     counts: Arc<[AtomicU64; 4]>,
 }
 
@@ -28,8 +31,8 @@ struct Io {
     written_bytes: u64,
 }
 
-impl Counting {
-    fn new(inner: MemStorage) -> Self {
+impl<S> Counting<S> {
+    fn new(inner: S) -> Self {
         Self { inner, counts: Arc::default() }
     }
 
@@ -46,7 +49,7 @@ impl Counting {
     }
 }
 
-impl Storage for Counting {
+impl<S: Storage> Storage for Counting<S> {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.inner.read_at(buf, offset)?;
         self.count(0, read);
@@ -288,6 +291,31 @@ fn changing_one_small_stream_among_a_thousand_writes_little() {
         let exact = if version == Version::V3 { (3, 5_632) } else { (4, 22_016) };
         let expected = Io { reads: 0, read_bytes: 0, writes: exact.0, written_bytes: exact.1 };
         assert_eq!(io, expected, "{version:?}");
+    }
+}
+
+#[test]
+fn changing_1_kib_of_1_gib_writes_its_sectors_and_those_that_tell_of_them() {
+    // Version 3 lists 16,384 FAT sectors in 129 DIFAT sectors, which are a chain from the header.
+    for (version, writes, written_bytes) in [(Version::V3, 4, 72_704), (Version::V4, 3, 20_992)] {
+        let storage = Counting::new(SparseStorage::new());
+        let file = CreateOptions::new()
+            .version(version)
+            .create_storage(storage.clone())
+            .expect("an empty file");
+        let stream = file.create_stream("long").expect("a new name");
+        stream.set_len(1 << 30).expect("sparse");
+        file.sync().expect("sparse");
+        storage.take();
+        stream.write_at(&[7; 1024], (1 << 29) + 300).expect("it is there");
+        file.sync().expect("sparse");
+        let io = storage.take();
+        let most = if version == Version::V3 { 256 << 10 } else { 64 << 10 };
+        assert!(io.written_bytes <= most, "{version:?}: {io:?}");
+        assert_eq!((io.writes, io.written_bytes), (writes, written_bytes), "{version:?}: {io:?}");
+        let mut buf = [0; 1026];
+        stream.read_at(&mut buf, (1 << 29) + 299).expect("it is there");
+        assert_eq!((buf[0], &buf[1..1025], buf[1025]), (0, &[7; 1024][..], 0), "{version:?}");
     }
 }
 
