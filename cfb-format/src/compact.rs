@@ -170,7 +170,7 @@ impl<S: Storage> CompoundFile<S> {
     /// filled with what comes from the end, in pieces. Who wants every stream in one run
     /// writes a [new file](Self::compact_into). The file
     /// ends up at most as much longer than a [new one](Self::compact_into) as its
-    /// metadata is long, and mostly not at all. Streams that are damaged stay where they are, as do
+    /// metadata is long: entries stay in their places, so the directory keeps what is free between them. Streams that are damaged stay where they are, as do
     /// sectors that are marked as used and that nothing has: those set a limit to what can
     /// be won.
     ///

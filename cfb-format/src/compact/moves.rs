@@ -45,9 +45,6 @@ pub(super) fn stream<S: Storage>(
     let mut result = Ok(());
     let is_sound = body.place == place && body.damage.is_none();
     if is_sound && !state.has_shared(place, &body.chain) {
-        // Other writers leave chains longer than the stream is.
-        body.changed = true;
-        state.settle(&node, &mut body);
         let unit = state.geometry.unit_bytes(place);
         for piece in pieces {
             let count = piece.to.count();

@@ -1,7 +1,7 @@
 //! In place: the same content in a shorter file, whoever has it open.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cfb_format::{
     CompactOptions, Compacted, CompoundFile, MemStorage, OpenOptions, Storage, Version,
@@ -173,6 +173,51 @@ fn other_threads_read_and_write_meanwhile() {
             assert_compact(&file, &compacted, &content);
         }
     }
+}
+
+#[test]
+fn small_stream_is_written_while_the_mini_stream_moves() {
+    let file = straight(Version::V3, &content(14, 4));
+    for round in 0..20 {
+        file.write_stream("/gap", &vec![1; 4_000_000]).unwrap();
+        for i in 0..800 {
+            file.write_stream(&format!("/Zoo/{i}"), &[7; 4000]).unwrap();
+        }
+        file.flush().unwrap();
+        file.remove_stream("/gap").unwrap();
+        let (is_started, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let stream = file.open_stream("/Zoo/2").unwrap();
+                let mut model = vec![[7; 8]; 500];
+                for count in 0_u64.. {
+                    let at = count % 500 * 8;
+                    let slot = &mut model[at as usize / 8];
+                    let mut read = [0; 8];
+                    stream.read_at(&mut read, at).unwrap();
+                    assert_eq!(read, *slot, "round {round}, write {count}");
+                    *slot = count.to_le_bytes();
+                    stream.write_at(slot, at).unwrap();
+                    is_started.store(true, Ordering::Relaxed);
+                    if is_done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+                assert!(stream.read_to_vec().unwrap() == model.concat(), "round {round}");
+            });
+            while !is_started.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let compacted = file.compact().unwrap();
+            is_done.store(true, Ordering::Relaxed);
+            assert!(compacted.moved_bytes >= 3_000_000, "{compacted:?}");
+        });
+        for i in 0..800 {
+            file.remove_stream(format!("/Zoo/{i}").as_str()).unwrap();
+        }
+        file.compact().unwrap();
+    }
+    assert_eq!(file.check().unwrap(), []);
 }
 
 #[test]
