@@ -11,6 +11,7 @@ pub use io_adapters::{ReadOnly, ReadWrite};
 pub use memory::MemStorage;
 
 pub(crate) use copying::append;
+use copying::copy_cold;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -245,7 +246,7 @@ impl Storage for [u8] {
 fn copy_from(bytes: &[u8], buf: &mut [u8], offset: u64) -> usize {
     let start = usize::try_from(offset).map_or(bytes.len(), |start| start.min(bytes.len()));
     let count = buf.len().min(bytes.len() - start);
-    buf[..count].copy_from_slice(&bytes[start..start + count]);
+    copy_cold(buf, &bytes[start..start + count]);
     count
 }
 

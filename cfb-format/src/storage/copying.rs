@@ -36,6 +36,39 @@ pub(super) fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
+/// Long enough that the source is most likely not in the cache.
+const COLD_BYTES: usize = 128 << 10;
+
+/// Bytes that go through the first-level cache at a time.
+const PASS_BYTES: usize = 4 << 10;
+
+/// Copies all of `from`, which may be anywhere, to the start of `to`.
+///
+/// Where the two lie differently in their cache lines, long copies go through
+/// a buffer that lies as the source does: what comes from memory is copied by
+/// the one instruction at its best, and the rest is in the cache.
+///
+/// # Panics
+///
+/// When `to` is shorter.
+pub(super) fn copy_cold(to: &mut [u8], from: &[u8]) {
+    let to = &mut to[..from.len()];
+    let (target, source) = (to.as_ptr().addr() % LINE_BYTES, from.as_ptr().addr() % LINE_BYTES);
+    if from.len() < COLD_BYTES || target == source {
+        to.copy_from_slice(from);
+        return;
+    }
+    let mut buffer = [0; PASS_BYTES + 2 * LINE_BYTES];
+    let line = buffer.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+    for (to, from) in to.chunks_mut(PASS_BYTES).zip(from.chunks(PASS_BYTES)) {
+        let pass = &mut buffer[line + source..][..from.len()];
+        pass.copy_from_slice(from);
+        for (to, from) in to.chunks_mut(PIECE_BYTES).zip(pass.chunks(PIECE_BYTES)) {
+            to.copy_from_slice(from);
+        }
+    }
+}
+
 /// Appends all of `from` to `to`.
 pub(crate) fn append(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
@@ -51,15 +84,19 @@ mod tests {
 
     #[test]
     fn copies_are_the_same_wherever_the_bytes_lie() {
-        let source: Vec<u8> = (0..=250).cycle().take(3_000).collect();
+        let source: Vec<u8> = (0..=250).cycle().take(2 * COLD_BYTES).collect();
         for (from, to) in [(0, 0), (0, 16), (16, 0), (16, 16), (1, 2), (63, 64), (5, 69)] {
-            for len_bytes in [0, 1, 511, 512, 513, 1_024, 2_500] {
+            for len_bytes in [0, 1, 511, 512, 513, 1_024, 2_500, COLD_BYTES, COLD_BYTES + 77] {
                 let bytes = &source[from..from + len_bytes];
                 let mut target = vec![0xEE; to + len_bytes + 1];
                 copy(&mut target[to..], bytes);
                 assert_eq!(target[to..to + len_bytes], *bytes);
                 assert!(target[..to].iter().all(|&byte| byte == 0xEE));
                 assert_eq!(target[to + len_bytes], 0xEE, "no byte more");
+
+                target[to..].fill(0xEE);
+                copy_cold(&mut target[to..], bytes);
+                assert_eq!(target[to..to + len_bytes], *bytes);
 
                 target.truncate(to);
                 append(&mut target, bytes);
