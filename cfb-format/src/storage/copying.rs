@@ -12,8 +12,8 @@ const LINE_BYTES: usize = 64;
 /// Short enough to go through registers, long enough to cost nothing more.
 const PIECE_BYTES: usize = 512;
 
-/// Of longer copies the source is seldom in the cache, and the one instruction
-/// is better at waiting for it.
+/// Of longer copies one side is seldom in the cache, and the one instruction is
+/// better at waiting for it.
 const MAX_IN_PIECES_BYTES: usize = 64 << 10;
 
 /// In how long pieces bytes are best copied from one address to another.
@@ -36,36 +36,59 @@ pub(super) fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Long enough that the source is most likely not in the cache.
+/// Copies in pieces that go through registers.
+fn copy_in_pieces(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)) {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Long enough that one side is most likely not in the cache.
 const COLD_BYTES: usize = 128 << 10;
 
 /// Bytes that go through the first-level cache at a time.
 const PASS_BYTES: usize = 4 << 10;
 
+/// A buffer in the cache that lies as bytes elsewhere do in their cache lines: long
+/// copies go through it, so that what comes from or goes to memory is copied by
+/// the one instruction at its best.
+struct Pass {
+    bytes: [u8; PASS_BYTES + 2 * LINE_BYTES],
+    start: usize,
+}
+
+impl Pass {
+    /// What a copy of `len` bytes between two addresses goes through, if it gains by
+    /// it; as the bytes at `cold` lie.
+    fn between(cold: *const u8, other: *const u8, len: usize) -> Option<Self> {
+        let lies = |at: *const u8| at.addr() % LINE_BYTES;
+        if len < COLD_BYTES || lies(cold) == lies(other) {
+            return None;
+        }
+        Some(Self { bytes: [0; PASS_BYTES + 2 * LINE_BYTES], start: lies(cold) })
+    }
+
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        let line = self.bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        &mut self.bytes[line + self.start..][..len]
+    }
+}
+
 /// Copies all of `from`, which may be anywhere, to the start of `to`.
-///
-/// Where the two lie differently in their cache lines, long copies go through
-/// a buffer that lies as the source does: what comes from memory is copied by
-/// the one instruction at its best, and the rest is in the cache.
 ///
 /// # Panics
 ///
 /// When `to` is shorter.
 pub(super) fn copy_cold(to: &mut [u8], from: &[u8]) {
     let to = &mut to[..from.len()];
-    let (target, source) = (to.as_ptr().addr() % LINE_BYTES, from.as_ptr().addr() % LINE_BYTES);
-    if from.len() < COLD_BYTES || target == source {
+    let Some(mut pass) = Pass::between(from.as_ptr(), to.as_ptr(), from.len()) else {
         to.copy_from_slice(from);
         return;
-    }
-    let mut buffer = [0; PASS_BYTES + 2 * LINE_BYTES];
-    let line = buffer.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+    };
     for (to, from) in to.chunks_mut(PASS_BYTES).zip(from.chunks(PASS_BYTES)) {
-        let pass = &mut buffer[line + source..][..from.len()];
-        pass.copy_from_slice(from);
-        for (to, from) in to.chunks_mut(PIECE_BYTES).zip(pass.chunks(PIECE_BYTES)) {
-            to.copy_from_slice(from);
-        }
+        let room = pass.room(from.len());
+        room.copy_from_slice(from);
+        copy_in_pieces(to, room);
     }
 }
 
@@ -73,6 +96,14 @@ pub(super) fn copy_cold(to: &mut [u8], from: &[u8]) {
 pub(crate) fn append(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
     let end = to.as_ptr().wrapping_add(to.len());
+    if let Some(mut pass) = Pass::between(end, from.as_ptr(), from.len()) {
+        for from in from.chunks(PASS_BYTES) {
+            let room = pass.room(from.len());
+            copy_in_pieces(room, from);
+            to.extend_from_slice(room);
+        }
+        return;
+    }
     for piece in from.chunks(best_piece_bytes(end, from)) {
         to.extend_from_slice(piece);
     }
