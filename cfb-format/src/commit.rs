@@ -80,10 +80,7 @@ fn save_all<S: Storage>(
     if state.spaces_ref().is_none() {
         return sync(shared, state, durability);
     }
-    for node in state.open_nodes() {
-        let mut body = node.body.write().expect("not poisoned");
-        state.settle(&node, &mut body);
-    }
+    state.settle_all();
     let is_saved = state.is_saved() && !shared.pending.is_occupied();
     if is_saved {
         sync(shared, state, durability)?;

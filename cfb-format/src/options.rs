@@ -218,10 +218,7 @@ impl CreateOptions {
     /// [`Error::Io`]; [`Error::Locked`]: the file is as it was.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
         // Emptied only once it is ours.
-        let file = FsOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.doing("creating the file", 0)?;
-        lock(&file)?;
-        self.create_storage(file)
+        self.create_with(FsOptions::new().create(true).truncate(false), path)
     }
 
     /// Creates a file where none is.
@@ -231,8 +228,15 @@ impl CreateOptions {
     /// [`Error::Io`], with [`AlreadyExists`](std::io::ErrorKind::AlreadyExists)
     /// as its kind when something has this path.
     pub fn create_new(&self, path: impl AsRef<Path>) -> Result<CompoundFile<File>, Error> {
-        let file = FsOptions::new().read(true).write(true).create_new(true).open(path);
-        let file = file.doing("creating the file", 0)?;
+        self.create_with(FsOptions::new().create_new(true), path)
+    }
+
+    fn create_with(
+        &self,
+        options: &mut FsOptions,
+        path: impl AsRef<Path>,
+    ) -> Result<CompoundFile<File>, Error> {
+        let file = options.read(true).write(true).open(path).doing("creating the file", 0)?;
         lock(&file)?;
         self.create_storage(file)
     }

@@ -1,6 +1,7 @@
 //! What a file's handles share: the storage, the bytes on their way to it,
 //! the metadata; and the way from a place in a chain to a place in the storage.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,6 +15,9 @@ use crate::state::State;
 use crate::storage::{Storage, append};
 use crate::version::Geometry;
 use crate::write_behind::WriteBehind;
+
+/// Chains are copied in pieces of this many bytes.
+const COPY_BYTES: u64 = 256 * 1024;
 
 /// Zeros are written in pieces of at most this length.
 pub(crate) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
@@ -87,17 +91,11 @@ impl<S: Storage> Shared<S> {
         }
         let Some(new) = state.part_mini_stream()? else { return Ok(()) };
         let old = self.mini_stream.read().expect("not poisoned").clone();
-        let sector_bytes = self.geometry.sector_bytes();
-        let mut sector = vec![0; sector_bytes as usize];
-        for at in 0..u64::from(old.sector_count().get()) {
-            let offset = at * u64::from(sector_bytes);
-            let copied = self
-                .read_chain(Place::Regular, &old, offset, &mut sector)
-                .and_then(|()| self.write_chain(Place::Regular, &new, offset, &sector));
-            if let Err(error) = copied {
-                state.release(Place::Regular, &new);
-                return Err(error);
-            }
+        let len_bytes = old.sector_count().bytes(self.geometry.sector_bytes());
+        let (from, to) = ((Place::Regular, &old), (Place::Regular, &new));
+        if let Err(error) = self.copy_chain(from, to, 0..len_bytes) {
+            state.release(Place::Regular, &new);
+            return Err(error);
         }
         state.move_mini_stream(new);
         Ok(())
@@ -254,6 +252,27 @@ impl<S: Storage> Shared<S> {
             self.reaches(to + len);
             bytes = later;
             at += len;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes of a chain to the same place in another.
+    pub(crate) fn copy_chain(
+        &self,
+        (from_place, from): (Place, &Chain),
+        (to_place, to): (Place, &Chain),
+        range: Range<u64>,
+    ) -> Result<(), Error> {
+        let small = |bytes: u64| usize::try_from(bytes).expect("at most 256 KiB");
+        let len = range.end.saturating_sub(range.start);
+        let mut buffer = vec![0; small(len.min(COPY_BYTES))];
+        let mut at = range.start;
+        while at < range.end {
+            let count = (range.end - at).min(COPY_BYTES);
+            let piece = &mut buffer[..small(count)];
+            self.read_chain(from_place, from, at, piece)?;
+            self.write_chain(to_place, to, at, piece)?;
+            at += count;
         }
         Ok(())
     }

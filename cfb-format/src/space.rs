@@ -192,14 +192,20 @@ impl Space {
             .free_runs()
             .take_while(|run| run.start().get() < before)
             .find(|run| run.count().get() >= count && run.start().get() + count <= before)?;
-        let run = Run::new(run.start(), SectorCount::new(count));
+        Some(self.take_run(Run::new(run.start(), SectorCount::new(count))))
+    }
+
+    /// Takes a free run as a chain of its own.
+    ///
+    /// # Panics
+    ///
+    /// When a sector of it is not free.
+    pub(crate) fn take_run(&mut self, run: Run) -> Chain {
         self.alloc.take(run);
         self.changes.note_taken(run);
         self.table.cover(run.end().get());
         self.table.link(None, std::iter::once(run));
-        let mut chain = Chain::default();
-        chain.push(run);
-        Some(chain)
+        Chain::from_runs([run])
     }
 
     /// Adds `count` sectors to a chain and links them. Whoever calls has grown
@@ -371,18 +377,13 @@ impl Space {
         count: u32,
         goal: Option<SectorId>,
     ) -> Result<Chain, Error> {
-        let fits = goal.and_then(|goal| self.alloc.map().free_run_at(goal));
-        let fits = fits.zip(goal).is_some_and(|(run, goal)| run.end().get() - goal.get() >= count);
-        if !fits {
-            return self.allocate(count);
+        let map = self.alloc.map();
+        let free_from =
+            |goal: SectorId| map.free_run_at(goal).map_or(0, |run| run.end().get() - goal.get());
+        match goal.filter(|&goal| free_from(goal) >= count) {
+            Some(goal) => Ok(self.take_run(Run::new(goal, SectorCount::new(count)))),
+            None => self.allocate(count),
         }
-        let goal = goal.expect("just seen");
-        let run = Run::new(goal, SectorCount::new(count));
-        self.alloc.take(run);
-        self.changes.note_taken(run);
-        self.table.cover(run.end().get());
-        self.table.link(None, std::iter::once(run));
-        Ok(Chain::from_runs([run]))
     }
 
     /// Nobody knows whether the file has been saved: what it used before and

@@ -98,6 +98,16 @@ pub(crate) struct Spaces {
     mini_window: Window,
 }
 
+impl Spaces {
+    /// The space that streams of this place have their sectors from.
+    pub(crate) fn of(&mut self, place: Place) -> &mut Space {
+        match place {
+            Place::Regular => &mut self.fat,
+            Place::Mini => &mut self.mini,
+        }
+    }
+}
+
 /// A stream's sectors as found in the tables.
 pub(crate) struct Found {
     pub(crate) place: Place,
@@ -538,10 +548,7 @@ impl State {
         len_bytes: u64,
     ) -> Result<(), Error> {
         let geometry = self.geometry;
-        let want = match place {
-            Place::Regular => geometry.sectors_for(len_bytes),
-            Place::Mini => geometry.minis_for(len_bytes),
-        };
+        let want = geometry.units_for(place, len_bytes);
         let have = chain.sector_count().get();
         let missing = want.saturating_sub(u64::from(have));
         let count = u32::try_from(missing)
@@ -613,11 +620,7 @@ impl State {
             return Ok(None);
         }
         let unit = u64::from(self.geometry.unit_bytes(place));
-        let spaces = self.make_spaces();
-        let space = match place {
-            Place::Regular => &spaces.fat,
-            Place::Mini => &spaces.mini,
-        };
+        let space = self.make_spaces().of(place);
         let sector = |at: u64| u32::try_from(at).expect("the chain has that many");
         let end = sector(range.end.div_ceil(unit)).min(chain.sector_count().get());
         let first = sector(range.start / unit);
@@ -645,20 +648,12 @@ impl State {
 
     /// Gives the sectors of a chain back.
     pub(crate) fn release(&mut self, place: Place, chain: &Chain) {
-        let spaces = self.make_spaces();
-        match place {
-            Place::Regular => spaces.fat.release(chain),
-            Place::Mini => spaces.mini.release(chain),
-        }
+        self.make_spaces().of(place).release(chain);
     }
 
     /// Whether a chain has sectors that another stream of a damaged file has too.
     pub(crate) fn has_shared(&mut self, place: Place, chain: &Chain) -> bool {
-        let spaces = self.make_spaces();
-        match place {
-            Place::Regular => spaces.fat.has_shared(chain),
-            Place::Mini => spaces.mini.has_shared(chain),
-        }
+        self.make_spaces().of(place).has_shared(chain)
     }
 
     /// The node of a stream for a new handle, made from its entry when there
@@ -681,6 +676,14 @@ impl State {
         self.open.insert(slot, Arc::clone(&node));
         node.add_handle();
         node
+    }
+
+    /// Settles every stream that has handles.
+    pub(crate) fn settle_all(&mut self) {
+        for node in self.open_nodes() {
+            let mut body = node.body.write().expect("not poisoned");
+            self.settle(&node, &mut body);
+        }
     }
 
     /// Streams with handles: those that may have changes of their own.
@@ -709,11 +712,8 @@ impl State {
         }
         let geometry = self.geometry;
         let len = node.len();
-        let spaces = self.make_spaces();
-        let (space, keep) = match body.place {
-            Place::Regular => (&mut spaces.fat, geometry.sectors_for(len)),
-            Place::Mini => (&mut spaces.mini, geometry.minis_for(len)),
-        };
+        let keep = geometry.units_for(body.place, len);
+        let space = self.make_spaces().of(body.place);
         for (first, count) in std::mem::take(&mut body.spliced) {
             space.table.relink(&body.chain, first, count);
         }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::sync::Arc;
 
 use alloc_core::{Chain, SectorCount};
@@ -25,9 +24,6 @@ const MAX_AHEAD_BYTES: usize = 1024 * 1024;
 /// After a jump, shorter reads than this are rounded up to it, and longer ones
 /// read what they ask for.
 const JUMP_BYTES: usize = 512;
-
-/// Copying a stream's bytes to other sectors goes in pieces of this many bytes.
-const COPY_BYTES: u64 = 256 * 1024;
 
 /// Consecutive bytes of a stream that are consecutive in the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,8 +302,8 @@ impl<S: Storage> Stream<S> {
             state.extend(place, &mut chain, held)?;
             drop(state);
             let kept = if replaces { 0 } else { old_len.min(held) };
-            let copied = self
-                .copy_range(&body, place, &chain, 0..kept)
+            let copied = shared
+                .copy_chain((body.place, &body.chain), (place, &chain), 0..kept)
                 .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
                 .and_then(|()| self.pad(place, &chain, held, bytes));
             if let Err(error) = copied {
@@ -381,12 +377,12 @@ impl<S: Storage> Stream<S> {
         let start = SectorCount::new(first).bytes(unit);
         let end = start + count.bytes(unit);
         let old_len = self.node.len();
-        let copied = self
-            .copy_range(body, place, &chain, start..offset.min(kept).min(end))
+        let keep = |range| self.shared.copy_chain((place, &body.chain), (place, &chain), range);
+        let copied = keep(start..offset.min(kept).min(end))
             .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
             .and_then(|()| {
                 let behind = (offset + bytes.len() as u64).max(start);
-                self.copy_range(body, place, &chain, behind..end.min(kept))
+                keep(behind..end.min(kept))
             })
             .and_then(|()| if end < held { Ok(()) } else { self.pad(place, &chain, held, bytes) });
         if let Err(error) = copied {
@@ -424,37 +420,12 @@ impl<S: Storage> Stream<S> {
     /// that neighbours in the storage are gathered to one write, and nothing
     /// that was deleted shows through.
     fn pad(&self, place: Place, chain: &Chain, len: u64, bytes: &[u8]) -> Result<(), Error> {
-        let unit = match place {
-            Place::Regular => self.shared.geometry.sector_bytes(),
-            Place::Mini => self.shared.geometry.mini_bytes(),
-        };
-        let end = len.next_multiple_of(unit.into());
+        let end = len.next_multiple_of(self.unit_bytes(place).into());
         if bytes.is_empty() || bytes.len() >= DIRECT_BYTES || end == len {
             return Ok(());
         }
         let zeros = &ZEROS[..usize::try_from(end - len).expect("less than a sector")];
         self.shared.write_chain(place, chain, len, zeros)
-    }
-
-    /// Copies bytes of a stream to the same place in another chain.
-    fn copy_range(
-        &self,
-        from: &Body,
-        place: Place,
-        to: &Chain,
-        range: Range<u64>,
-    ) -> Result<(), Error> {
-        let len = range.end.saturating_sub(range.start);
-        let mut buffer = vec![0; usize::try_from(len.min(COPY_BYTES)).expect("at most 256 KiB")];
-        let mut at = range.start;
-        while at < range.end {
-            let count = (range.end - at).min(COPY_BYTES);
-            let piece = &mut buffer[..usize::try_from(count).expect("at most 256 KiB")];
-            self.shared.read_chain(from.place, &from.chain, at, piece)?;
-            self.shared.write_chain(place, to, at, piece)?;
-            at += count;
-        }
-        Ok(())
     }
 
     /// Where the stream's bytes lie in the storage, in stream order, as few

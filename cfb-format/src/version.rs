@@ -92,6 +92,14 @@ impl Geometry {
         self.sector_shift
     }
 
+    /// Sectors or mini sectors for a stream of `len_bytes`.
+    pub(crate) fn units_for(self, place: Place, len_bytes: u64) -> u64 {
+        match place {
+            Place::Regular => self.sectors_for(len_bytes),
+            Place::Mini => self.minis_for(len_bytes),
+        }
+    }
+
     /// Bytes of a sector or mini sector.
     pub(crate) const fn unit_bytes(self, place: Place) -> u32 {
         match place {

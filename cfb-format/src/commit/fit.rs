@@ -14,14 +14,14 @@ use crate::version::{Geometry, Version};
 fn fit_chain(
     state: &mut State,
     chain: &mut Chain,
-    changed: &[(u32, u32)],
+    changed: impl FnOnce(&State) -> Vec<(u32, u32)>,
     want: u32,
 ) -> Result<(), Error> {
-    let changed = if state.atomic { changed } else { &[] };
+    let changed = if state.atomic { changed(state) } else { Vec::new() };
     let fat = &mut state.make_spaces().fat;
     fat.truncate(chain, want);
     let more = want - chain.sector_count().get();
-    relocate::chain(fat, chain, changed, more)
+    relocate::chain(fat, chain, &changed, more)
 }
 
 pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
@@ -32,9 +32,9 @@ pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
         state.dir.pad(per_sector);
     }
     let want = state.dir.slots_count() / per_sector;
-    let changed = state.dir.changed_sectors(per_sector);
+    let changed = |state: &State| state.dir.changed_sectors(per_sector);
     let mut chain = std::mem::take(&mut state.dir_chain);
-    let fitted = fit_chain(state, &mut chain, &changed, want);
+    let fitted = fit_chain(state, &mut chain, changed, want);
     state.dir_chain = chain;
     fitted?;
     let count = if state.geometry.version == Version::V3 { 0 } else { want };
@@ -45,9 +45,9 @@ pub(super) fn fit_directory(state: &mut State) -> Result<(), Error> {
 
 pub(super) fn fit_mini_fat(state: &mut State) -> Result<(), Error> {
     let want = state.mini_fat().sectors_count();
-    let changed = state.mini_fat().changed().ranges();
+    let changed = |state: &State| state.mini_fat().changed().ranges();
     let mut chain = std::mem::take(&mut state.mini_fat_chain);
-    let fitted = fit_chain(state, &mut chain, &changed, want);
+    let fitted = fit_chain(state, &mut chain, changed, want);
     state.mini_fat_chain = chain;
     fitted?;
     state.header.mini_fat_sectors_count = want;
@@ -76,8 +76,7 @@ pub(super) fn fit_fat(state: &mut State) -> Result<(), Error> {
     state.make_spaces().fat.shrink();
     for index in 0..state.fat_sectors.len() {
         if state.fat_sectors[index].is_none() {
-            let sector = take_one(state, FAT_SECTOR)?;
-            state.fat_sectors[index] = Some(sector);
+            state.fat_sectors[index] = take(state, 1, FAT_SECTOR)?.first().copied();
             let index = u32::try_from(index).expect("FAT sectors are fewer than sectors");
             state.make_spaces().fat.table.touch(index);
             state.difat_changed = true;
@@ -93,24 +92,16 @@ pub(super) fn fit_fat(state: &mut State) -> Result<(), Error> {
         let want = end.div_ceil(cells) as usize;
         let have = state.fat_sectors.len();
         if have < want {
-            let count = u32::try_from(want - have).expect("few");
-            let chain = state.make_spaces().fat.allocate(count)?;
-            for sector in sectors_of(&chain) {
-                state.make_spaces().fat.mark(sector, FAT_SECTOR);
-                state.fat_sectors.push(Some(sector));
-            }
+            let new = take(state, want - have, FAT_SECTOR)?;
+            state.fat_sectors.extend(new.into_iter().map(Some));
             state.difat_changed = true;
             continue;
         }
         let want = difat_sectors_for(have, geometry);
         let have = state.difat_sectors.len();
         if have < want {
-            let count = u32::try_from(want - have).expect("few");
-            let chain = state.make_spaces().fat.allocate(count)?;
-            for sector in sectors_of(&chain) {
-                state.make_spaces().fat.mark(sector, DIFAT_SECTOR);
-                state.difat_sectors.push(sector);
-            }
+            let new = take(state, want - have, DIFAT_SECTOR)?;
+            state.difat_sectors.extend(new);
             state.difat_changed = true;
             continue;
         }
@@ -157,11 +148,15 @@ fn give_back_fat(state: &mut State) {
     }
 }
 
-fn take_one(state: &mut State, mark: u32) -> Result<SectorId, Error> {
+/// Takes `count` sectors for the FAT or the DIFAT.
+fn take(state: &mut State, count: usize, mark: u32) -> Result<Vec<SectorId>, Error> {
     let fat = &mut state.make_spaces().fat;
-    let sector = fat.allocate(1)?.first().expect("one sector");
-    fat.mark(sector, mark);
-    Ok(sector)
+    let chain = fat.allocate(u32::try_from(count).expect("few"))?;
+    let sectors: Vec<SectorId> = sectors_of(&chain).collect();
+    for &sector in &sectors {
+        fat.mark(sector, mark);
+    }
+    Ok(sectors)
 }
 
 pub(super) fn give_one(state: &mut State, sector: SectorId) {

@@ -12,12 +12,12 @@ use crate::version::Geometry;
 /// Writes that touch are joined up to this many bytes.
 const JOIN_BYTES: usize = 4 << 20;
 
-/// Up to so many bytes of metadata go the way of stream data.
-const GATHERED_BYTES: u64 = 64 << 10;
-
 /// The same for a storage in memory: so few that they stay in the cache until
 /// they are copied.
 const JOIN_BYTES_IN_MEMORY: usize = 32 << 10;
+
+/// Up to so many bytes of metadata go the way of stream data.
+const GATHERED_BYTES: u64 = 64 << 10;
 
 /// Consecutive sectors of metadata that are to be written.
 #[derive(Clone, Copy)]

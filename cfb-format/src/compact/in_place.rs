@@ -95,11 +95,7 @@ pub(super) fn compact<S: Storage>(
 
 /// One more than the last sector in use, and what that is at best.
 fn bounds(state: &mut State, place: Place) -> (u32, u32) {
-    let spaces = state.make_spaces();
-    let space = match place {
-        Place::Regular => &mut spaces.fat,
-        Place::Mini => &mut spaces.mini,
-    };
+    let space = state.make_spaces().of(place);
     space.trim_ahead();
     let end = space.used_end();
     let runs = space.map().free_runs();
@@ -118,20 +114,14 @@ fn round<S: Storage>(
     moved: &mut HashSet<u32>,
     report: &mut Compacted,
 ) -> Result<bool, Error> {
-    for node in state.open_nodes() {
-        let mut body = node.body.write().expect("not poisoned");
-        state.settle(&node, &mut body);
-    }
+    state.settle_all();
     let unit = u64::from(state.geometry.unit_bytes(place));
     let bytes = ROUND_BYTES.max(shared.physical_end() / ROUND_PART);
     let mut budget = u32::try_from(bytes / unit).unwrap_or(u32::MAX);
     let mut owners = owners(state, place, target);
     // From the end of the file down.
     owners.sort_by_key(|(_, chain)| std::cmp::Reverse(end_of(chain)));
-    let space = match place {
-        Place::Regular => &state.make_spaces().fat,
-        Place::Mini => &state.make_spaces().mini,
-    };
+    let space = state.make_spaces().of(place);
     let at_once = u32::try_from(AT_ONCE_BYTES / unit).expect("fits");
     let mut holes = Holes::below(space.map(), target, at_once);
     let mut is_moving = false;

@@ -13,9 +13,6 @@ use crate::space::Space;
 use crate::state::State;
 use crate::storage::Storage;
 
-/// Bytes are copied in pieces of this size.
-const COPY_BYTES: u64 = 256 * 1024;
-
 /// Whose sectors are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -50,7 +47,7 @@ pub(super) fn stream<S: Storage>(
             let count = piece.to.count();
             let from = SectorCount::new(piece.first).bytes(unit);
             let (end, len) = (from + count.bytes(unit), node.len());
-            let new = take(space(state, place), piece.to);
+            let new = state.make_spaces().of(place).take_run(piece.to);
             let old = body.chain.slice(SectorCount::new(piece.first), count);
             let filled = len.min(end) - from;
             result = copy(shared, place, &old, &new, filled, end - from);
@@ -120,7 +117,7 @@ pub(super) fn mini_stream<S: Storage>(
     let mut result = Ok(());
     for piece in pieces {
         let count = piece.to.count();
-        let new = take(&mut state.make_spaces().fat, piece.to);
+        let new = state.make_spaces().fat.take_run(piece.to);
         let old = chain.slice(SectorCount::new(piece.first), count);
         let bytes = count.bytes(unit);
         result = copy(shared, Place::Regular, &old, &new, bytes, bytes);
@@ -140,7 +137,7 @@ pub(super) fn metadata(state: &mut State, owner: Owner, pieces: &[Move]) {
     for piece in pieces {
         let (first, end) = (piece.first, piece.first + piece.to.count().get());
         let fat = &mut state.make_spaces().fat;
-        let new = take(fat, piece.to);
+        let new = fat.take_run(piece.to);
         match owner {
             Owner::Directory => {
                 let mut chain = std::mem::take(&mut state.dir_chain);
@@ -180,22 +177,6 @@ fn release_one(state: &mut State, sector: SectorId) {
     state.release(Place::Regular, &Chain::from_runs([Run::single(sector)]));
 }
 
-fn space(state: &mut State, place: Place) -> &mut Space {
-    let spaces = state.make_spaces();
-    match place {
-        Place::Regular => &mut spaces.fat,
-        Place::Mini => &mut spaces.mini,
-    }
-}
-
-/// Takes a run that is free.
-fn take(space: &mut Space, run: Run) -> Chain {
-    let taken = space.allocate_at(run.count().get(), Some(run.start()));
-    let taken = taken.expect("it is free");
-    assert_eq!(taken.runs().next(), Some(run), "it is free");
-    taken
-}
-
 /// Puts `new` in the place of the sectors of a chain from `first` on, and gives those back.
 fn replace(fat: &mut Space, chain: &mut Chain, first: u32, new: Chain) {
     let count = new.sector_count().get();
@@ -213,16 +194,7 @@ fn copy<S: Storage>(
     filled: u64,
     end: u64,
 ) -> Result<(), Error> {
-    let small = |bytes: u64| usize::try_from(bytes).expect("at most 256 KiB");
-    let mut buffer = vec![0; small(filled.min(COPY_BYTES))];
-    let mut at = 0;
-    while at < filled {
-        let count = (filled - at).min(COPY_BYTES);
-        let piece = &mut buffer[..small(count)];
-        shared.read_chain(place, from, at, piece)?;
-        shared.write_chain(place, to, at, piece)?;
-        at += count;
-    }
+    shared.copy_chain((place, from), (place, to), 0..filled)?;
     // Less than a sector: a settled chain has no more than the stream needs.
-    shared.write_chain(place, to, filled, &ZEROS[..small(end - filled)])
+    shared.write_chain(place, to, filled, &ZEROS[..usize::try_from(end - filled).expect("small")])
 }

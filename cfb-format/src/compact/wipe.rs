@@ -27,9 +27,7 @@ pub(super) fn wipe<S: Storage>(shared: &Shared<S>) -> Result<(), Error> {
     }
     let geometry = state.geometry;
     for place in [Place::Regular, Place::Mini] {
-        let spaces = state.make_spaces();
-        let space = if place == Place::Regular { &mut spaces.fat } else { &mut spaces.mini };
-        for run in free_runs(space) {
+        for run in free_runs(state.make_spaces().of(place)) {
             let bytes = run.count().bytes(geometry.unit_bytes(place));
             shared.zero_chain(place, &Chain::from_runs([run]), 0, bytes)?;
         }

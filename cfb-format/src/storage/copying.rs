@@ -16,10 +16,14 @@ const PIECE_BYTES: usize = 512;
 /// better at waiting for it.
 const MAX_IN_PIECES_BYTES: usize = 64 << 10;
 
+/// How an address lies in its cache line.
+fn lies(at: *const u8) -> usize {
+    at.addr() % LINE_BYTES
+}
+
 /// In how long pieces bytes are best copied from one address to another.
 fn best_piece_bytes(to: *const u8, from: &[u8]) -> usize {
-    let (to, at) = (to.addr() % LINE_BYTES, from.as_ptr().addr() % LINE_BYTES);
-    let is_alike = to == 0 || to == at;
+    let is_alike = lies(to) == 0 || lies(to) == lies(from.as_ptr());
     if is_alike || from.len() > MAX_IN_PIECES_BYTES { usize::MAX } else { PIECE_BYTES }
 }
 
@@ -30,15 +34,11 @@ fn best_piece_bytes(to: *const u8, from: &[u8]) -> usize {
 /// When `to` is shorter.
 pub(super) fn copy(to: &mut [u8], from: &[u8]) {
     let piece_bytes = best_piece_bytes(to.as_ptr(), from);
-    let to = &mut to[..from.len()];
-    for (to, from) in to.chunks_mut(piece_bytes).zip(from.chunks(piece_bytes)) {
-        to.copy_from_slice(from);
-    }
+    copy_in_pieces(&mut to[..from.len()], from, piece_bytes);
 }
 
-/// Copies in pieces that go through registers.
-fn copy_in_pieces(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)) {
+fn copy_in_pieces(to: &mut [u8], from: &[u8], piece_bytes: usize) {
+    for (to, from) in to.chunks_mut(piece_bytes).zip(from.chunks(piece_bytes)) {
         to.copy_from_slice(from);
     }
 }
@@ -61,7 +61,6 @@ impl Pass {
     /// What a copy of `len` bytes between two addresses goes through, if it gains by
     /// it; as the bytes at `cold` lie.
     fn between(cold: *const u8, other: *const u8, len: usize) -> Option<Self> {
-        let lies = |at: *const u8| at.addr() % LINE_BYTES;
         if len < COLD_BYTES || lies(cold) == lies(other) {
             return None;
         }
@@ -88,7 +87,7 @@ pub(super) fn copy_cold(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.chunks_mut(PASS_BYTES).zip(from.chunks(PASS_BYTES)) {
         let room = pass.room(from.len());
         room.copy_from_slice(from);
-        copy_in_pieces(to, room);
+        copy_in_pieces(to, room, PIECE_BYTES);
     }
 }
 
@@ -99,7 +98,7 @@ pub(crate) fn append(to: &mut Vec<u8>, from: &[u8]) {
     if let Some(mut pass) = Pass::between(end, from.as_ptr(), from.len()) {
         for from in from.chunks(PASS_BYTES) {
             let room = pass.room(from.len());
-            copy_in_pieces(room, from);
+            copy_in_pieces(room, from, PIECE_BYTES);
             to.extend_from_slice(room);
         }
         return;
