@@ -12,8 +12,9 @@
 //!    cut off ([`shrink`]).
 //!
 //! Nothing that the saved state refers to is written over on the way, neither
-//! here nor by streams, so a crash before step 5 leaves it as it was. Files
-//! that are written in place go without the moves.
+//! here nor by streams, so a crash before step 5 leaves it as it was. What a
+//! sector has behind the end of its stream is referred to by nobody: streams
+//! grow into it. Files that are written in place go without the moves.
 //!
 //! A call that fails leaves the changes marked as unsaved, so the next flush
 //! writes them again.
@@ -142,6 +143,7 @@ fn save<S: Storage>(
     durability: Durability,
 ) -> Result<(), Error> {
     state.fit_mini_stream();
+    aim(state);
     fit_directory(state)?;
     fit_mini_fat(state)?;
     fit_fat(state)?;
@@ -159,6 +161,24 @@ fn save<S: Storage>(
     shared.reaches(end);
     state.saved();
     Ok(())
+}
+
+/// Most sectors that are sought a place for together.
+const MAX_TOGETHER_SECTORS: u32 = 64;
+
+/// Finds a place for all that moves, if it is little, so that it is written in one call.
+fn aim(state: &mut State) {
+    if !state.atomic {
+        return;
+    }
+    state.dir.link_new();
+    let count = |ranges: Vec<(u32, u32)>| ranges.iter().map(|&(_, count)| count).sum::<u32>();
+    let directory = count(state.dir.changed_sectors(state.geometry.entries_per_sector()));
+    let mini_fat = count(state.mini_fat().changed().ranges());
+    // What moves changes the FAT where it was and where it goes: most often one sector.
+    let fat = count(state.fat().changed().ranges()).max(1);
+    let together = directory + mini_fat + fat;
+    state.make_spaces().fat.aim(if together <= MAX_TOGETHER_SECTORS { together } else { 0 });
 }
 
 /// Switches the file to the new state, if it is one.

@@ -377,6 +377,11 @@ impl Directory {
         !self.changed.is_empty()
     }
 
+    /// Whether the slot may differ from the file's.
+    pub(crate) fn is_slot_changed(&self, slot: u32) -> bool {
+        self.changed.contains(slot)
+    }
+
     /// Marks the slots of `sectors` as changed, such as after a move.
     pub(crate) fn touch_all(&mut self) {
         self.changed.insert_range(0, self.slots_count());

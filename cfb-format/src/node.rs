@@ -65,12 +65,25 @@ pub(crate) struct Body {
     pub(crate) removed: bool,
     /// Whether the entry or the tables may differ from this.
     pub(crate) changed: bool,
-    /// Bytes of the stream that lie in sectors which nothing else refers to,
-    /// the saved state included: those can be written where they are.
+    /// Bytes of the stream that nothing else refers to, the saved state
+    /// included: those can be written where they are.
     pub(crate) fresh: Range<u64>,
     /// Sectors that took the place of others, as first and count: the table
     /// does not have them yet.
     pub(crate) spliced: Vec<(u32, u32)>,
+    saved: SavedLen,
+}
+
+/// How many bytes of a stream a saved state may refer to. Those behind them can
+/// be written where they are, also in a sector that has some of them.
+#[derive(Debug)]
+struct SavedLen {
+    /// Never less than what a saved state has.
+    at_most: u64,
+    /// The length when the stream was last settled, and how many saves there had
+    /// been by then: the next one saved that length.
+    settled: u64,
+    saves_count: u64,
 }
 
 impl Body {
@@ -96,6 +109,21 @@ impl Body {
         self.spliced.clear();
         self.fresh = 0..0;
         self.place = place;
+        (self.saved.at_most, self.saved.settled) = (0, 0);
+    }
+
+    /// Bytes that a saved state may refer to, after so many saves.
+    pub(crate) const fn saved_len(&mut self, saves_count: u64) -> u64 {
+        if saves_count > self.saved.saves_count {
+            self.saved.at_most = self.saved.settled;
+        }
+        self.saved.at_most
+    }
+
+    /// The next save is going to have this length, if it succeeds.
+    pub(crate) fn note_settled(&mut self, len: u64, saves_count: u64) {
+        let at_most = self.saved_len(saves_count).max(len);
+        self.saved = SavedLen { at_most, settled: len, saves_count };
     }
 
     /// # Errors
@@ -107,7 +135,11 @@ impl Body {
 }
 
 impl Node {
-    pub(crate) fn new(slot: u32, len: u64, found: Found) -> Self {
+    /// `is_saved` if the saved state has the same length, after so many saves.
+    pub(crate) fn new(slot: u32, len: u64, found: Found, is_saved: bool, saves_count: u64) -> Self {
+        // Sectors that an empty stream gets are nobody else's.
+        let at_most = if is_saved || len == 0 { len } else { u64::MAX };
+
         let ahead_sectors = ahead_sectors(found.chain.sector_count().get());
         Self {
             slot,
@@ -125,6 +157,7 @@ impl Node {
                 changed: false,
                 fresh: 0..0,
                 spliced: Vec::new(),
+                saved: SavedLen { at_most, settled: len, saves_count },
             }),
         }
     }
@@ -168,7 +201,70 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use crate::{CompoundFile, MemStorage};
+    use crate::{CompoundFile, CreateOptions, MemStorage};
+
+    /// An atomic file in memory with 5,000 bytes in the stream "a", saved.
+    fn saved() -> CompoundFile<MemStorage> {
+        let options = CreateOptions::new().in_place(false);
+        let file = options.create_storage(MemStorage::new()).unwrap();
+        file.write_stream("a", &[1; 5000]).unwrap();
+        file.flush().unwrap();
+        file
+    }
+
+    /// What a crash would leave.
+    fn left_of(file: &CompoundFile<MemStorage>) -> Vec<u8> {
+        let left = file.storage().to_vec();
+        CompoundFile::from_storage(&left[..]).unwrap().read_stream("a").unwrap()
+    }
+
+    #[test]
+    fn bytes_behind_the_saved_ones_are_written_in_the_same_sector() {
+        let file = saved();
+        let stream = file.open_stream("a").unwrap();
+        for turn in 0..40 {
+            let extents = stream.extents().unwrap();
+            let len = stream.len();
+            stream.write_at(&[2; 7], len).unwrap();
+            assert_eq!(stream.extents().unwrap()[0].offset, extents[0].offset);
+            assert_eq!(left_of(&file).len(), 5000 + 7 * turn);
+            file.flush().unwrap();
+        }
+        let expected = [[1; 5000].as_slice(), &[2; 280]].concat();
+        assert_eq!(left_of(&file), expected);
+        assert_eq!(file.check().unwrap(), []);
+    }
+
+    #[test]
+    fn saved_bytes_that_were_cut_off_are_not_written_over() {
+        for reopened in [false, true] {
+            let file = saved();
+            let stream = file.open_stream("a").unwrap();
+            stream.set_len(4900).unwrap();
+            if reopened {
+                drop(stream);
+                for i in 0..200 {
+                    file.create_stream(&format!("{i}")).unwrap();
+                }
+            } else {
+                drop(stream);
+            }
+            let stream = file.open_stream("a").unwrap();
+            stream.write_at(&[2; 30], 4900).unwrap();
+            stream.write_at(&[3; 300], 4930).unwrap();
+            assert_eq!(left_of(&file), [1; 5000]);
+            file.flush().unwrap();
+            let expected = [[1; 4900].as_slice(), &[2; 30], &[3; 300]].concat();
+            assert_eq!(left_of(&file), expected);
+            // What was cut off is nobody's now.
+            stream.set_len(4910).unwrap();
+            file.flush().unwrap();
+            let at = stream.extents().unwrap();
+            stream.write_at(&[4; 10], 4910).unwrap();
+            assert_eq!(stream.extents().unwrap()[0].offset, at[0].offset);
+            assert_eq!(left_of(&file), [[1; 4900].as_slice(), &[2; 10]].concat());
+        }
+    }
 
     #[test]
     fn streams_that_grow_in_turn_with_a_flush_after_each_turn_get_long_runs() {

@@ -35,6 +35,8 @@ pub(crate) struct Space {
     /// Where the first sectors of new chains come from while there are no
     /// holes to fill: they follow each other, and cost no search.
     ahead: Window,
+    /// Where metadata goes next, so that what one save writes lies together.
+    near: Option<SectorId>,
 }
 
 impl Space {
@@ -84,6 +86,7 @@ impl Space {
             limit,
             pinned,
             ahead: Window::doubling_within(SectorCount::new(64), SectorCount::new(1024)),
+            near: None,
         };
         space.pin();
         space
@@ -384,6 +387,30 @@ impl Space {
             Some(goal) => Ok(self.take_run(Run::new(goal, SectorCount::new(count)))),
             None => self.allocate(count),
         }
+    }
+
+    /// Finds `count` free sectors in a row for what [`allocate_near`](Self::allocate_near)
+    /// takes next; none for zero.
+    pub(crate) fn aim(&mut self, count: u32) {
+        self.near = None;
+        if count > 0 {
+            let missing = self.missing(count);
+            self.grow(missing);
+            let found = self.alloc.find(SectorCount::new(count), None);
+            self.near = found.map(Run::start);
+        }
+    }
+
+    /// Takes `count` sectors as a chain of its own, behind those that it took last
+    /// if those are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileFull`]; nothing is taken then.
+    pub(crate) fn allocate_near(&mut self, count: u32) -> Result<Chain, Error> {
+        let chain = self.allocate_at(count, self.near)?;
+        self.near = chain.end();
+        Ok(chain)
     }
 
     /// Nobody knows whether the file has been saved: what it used before and

@@ -154,6 +154,8 @@ pub(crate) struct State {
     /// A node that nobody uses, to be used again.
     spare: Option<Arc<Node>>,
     pub(crate) findings: Vec<Finding>,
+    /// How often the file was saved since it was opened.
+    pub(crate) saves_count: u64,
     /// The header as the file has it, as far as it is known and understood.
     pub(crate) saved_header: Option<[u8; HEADER_BYTES]>,
 }
@@ -205,6 +207,7 @@ impl State {
             closed: VecDeque::new(),
             spare: None,
             findings: loaded.findings,
+            saves_count: 0,
             saved_header,
         }
     }
@@ -229,6 +232,7 @@ impl State {
 
     /// Everything is in the file now.
     pub(crate) fn saved(&mut self) {
+        self.saves_count += 1;
         self.dir.saved();
         self.difat_changed = false;
         let spaces = self.make_spaces();
@@ -664,7 +668,8 @@ impl State {
             return Arc::clone(node);
         }
         let len = self.dir.entry(slot).len_bytes;
-        let new = Node::new(slot, len, self.find_stream(slot));
+        let is_saved = !self.dir.is_slot_changed(slot);
+        let new = Node::new(slot, len, self.find_stream(slot), is_saved, self.saves_count);
         let mut spare = self.spare.take();
         let node = match spare.as_mut().and_then(Arc::get_mut) {
             Some(node) => {
@@ -729,6 +734,7 @@ impl State {
             entry.start_sector = start;
             entry.len_bytes = len;
         }
+        body.note_settled(len, self.saves_count);
         body.changed = false;
     }
 

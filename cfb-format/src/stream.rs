@@ -324,7 +324,9 @@ impl<S: Storage> Stream<S> {
             }
             let grew = chain.sector_count() != before;
             let touched = old_len.min(offset)..offset + bytes.len() as u64;
-            let replacement = state.replacement(place, chain, &touched)?;
+            let saved_len = body.saved_len(state.saves_count);
+            let kept = touched.start..touched.end.min(saved_len);
+            let replacement = state.replacement(place, &body.chain, &kept)?;
             drop(state);
             if let Some((first, new)) = replacement {
                 self.fill_beside(&mut body, first, new, old_len.min(held), held, offset, bytes)?;
@@ -340,7 +342,11 @@ impl<S: Storage> Stream<S> {
                     body.note_fresh(before.bytes(self.unit_bytes(place))..u64::MAX);
                 }
                 if !touched.is_empty() {
-                    let start = touched.start - touched.start % unit;
+                    let mut start = touched.start - touched.start % unit;
+                    if touched.start >= saved_len {
+                        // The bytes before may be saved ones, in the same sector.
+                        start = start.max(saved_len);
+                    }
                     body.note_fresh(start..touched.end.next_multiple_of(unit));
                 }
             } else {

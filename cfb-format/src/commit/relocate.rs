@@ -46,7 +46,7 @@ pub(super) fn chain(
     if count == 0 {
         return if more > 0 { space.lengthen(chain, more) } else { Ok(()) };
     }
-    let mut pool = space.allocate(count + more)?;
+    let mut pool = space.allocate_near(count + more)?;
     let mut new = Chain::default();
     let mut at = 0;
     for &(first, piece) in &stale {
@@ -93,7 +93,7 @@ pub(super) fn fat(state: &mut State) -> Result<bool, Error> {
     if count == 0 {
         return Ok(false);
     }
-    let new = state.make_spaces().fat.allocate(count)?;
+    let new = state.make_spaces().fat.allocate_near(count)?;
     let mut new = sectors_of(&new);
     for (&index, sector) in fat.iter().zip(&mut new) {
         state.make_spaces().fat.mark(sector, FAT_SECTOR);
