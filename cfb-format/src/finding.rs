@@ -65,6 +65,7 @@ finding_codes! {
     HeaderDifatSectors = "header.difat-sectors", Warning, "2.2", "the header's number of DIFAT sectors is wrong";
     HeaderPadding = "header.padding", Warning, "2.2", "the header sector is not zero after the header";
     FilePartialSector = "file.partial-sector", Note, "2.1", "the last sector of the file is cut short";
+    FileCutMetadata = "file.cut-metadata", Error, "2.1", "the end of the file cuts off a part of the directory or of a table";
     FileTrailingData = "file.trailing-data", Note, "2.3", "the file has sectors that the FAT does not cover";
     SectorUnused = "sector.orphan", Warning, "2.3", "an allocated sector belongs to nothing";
     SectorShared = "sector.shared", Error, "2.3", "a sector belongs to two chains";
@@ -111,7 +112,7 @@ finding_codes! {
     EntryStorageLen = "entry.storage-size", Warning, "2.6.3", "a storage has a size";
     EntryHighLen = "entry.size-high", Note, "2.6.3", "a version 3 stream's size has high bits set";
     EntryTooLong = "entry.size-limit", Error, "2.6.3", "a stream is longer than its version allows";
-    RootType = "root.type", Error, "2.6.2", "the first directory entry is not a root entry";
+    RootType = "root.type", Error, "2.6.2", "the root entry is not the first one of the directory";
     RootName = "root.name", Warning, "2.6.2", "the root entry's name is not \"Root Entry\"";
     RootCreated = "root.created", Warning, "2.6.2", "the root entry has a creation time";
     RootSiblings = "root.siblings", Warning, "2.6.2", "the root entry has siblings";
@@ -139,7 +140,7 @@ impl fmt::Display for FindingCode {
 /// assert_eq!(FindingCode::SectorShared.as_str(), "sector.shared");
 /// assert_eq!(FindingCode::SectorShared.severity(), Severity::Error);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Finding {
     code: FindingCode,
     offset: Option<u64>,
@@ -218,7 +219,8 @@ impl Finding {
         self.entry
     }
 
-    /// The path of the entry concerned.
+    /// The path of the entry concerned. Left out where a directory is so deep that
+    /// the paths of all findings would be many times as long as the directory.
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }

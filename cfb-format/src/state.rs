@@ -374,7 +374,7 @@ impl State {
     }
 
     /// Where the directory's and MiniFAT's and FAT's own sectors are.
-    fn metadata_runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn metadata_runs(&self) -> impl Iterator<Item = Run> + '_ {
         let singles = self.fat_sectors.iter().flatten().chain(&self.difat_sectors);
         self.dir_chain
             .runs()

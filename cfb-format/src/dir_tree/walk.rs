@@ -22,6 +22,20 @@ pub(crate) enum TreeFault {
     RedRoot { slot: u32 },
 }
 
+impl TreeFault {
+    /// Kinds of faults, the worst first.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::OutOfRange { .. } => 0,
+            Self::Shared { .. } => 1,
+            Self::OutOfOrder { .. } => 2,
+            Self::TwoReds { .. } => 3,
+            Self::BlackHeight { .. } => 4,
+            Self::RedRoot { .. } => 5,
+        }
+    }
+}
+
 /// A set of slots, one bit each.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotSet {
@@ -109,55 +123,74 @@ struct Visit {
 }
 
 /// Checks that the links under `root` are a legal red-black tree of slots
-/// below `slots_count`.
-///
-/// Faults that keep a search from finding a node come before faults of colour,
-/// and two reds before other colours. Takes at most two comparisons a node and
-/// memory for the height only. It ends on any links: every node must lie
-/// between its ancestors in order, so no node can pass twice.
+/// below `slots_count`; see [`faults`].
 ///
 /// # Errors
 ///
-/// The first fault met.
+/// The worst fault: one that keeps a search from finding a node, else two reds,
+/// else another one of colour.
 pub(crate) fn check<T: LinkTable + ?Sized>(
     table: &T,
     root: u32,
     slots_count: u32,
 ) -> Result<(), TreeFault> {
-    let mut color_fault = None;
+    faults(table, root, slots_count).into_iter().min_by_key(TreeFault::rank).map_or(Ok(()), Err)
+}
+
+/// What keeps the links under `root` from being a legal red-black tree of slots
+/// below `slots_count`: the first fault of each kind.
+///
+/// Takes at most two comparisons a node and memory for the height only. It ends on
+/// any links: every node whose links are followed lies between its ancestors in
+/// order, so no node can pass twice.
+pub(crate) fn faults<T: LinkTable + ?Sized>(
+    table: &T,
+    root: u32,
+    slots_count: u32,
+) -> Vec<TreeFault> {
+    let mut faults: Vec<TreeFault> = Vec::new();
+    let mut tell = |fault: TreeFault| {
+        if faults.iter().all(|told| told.rank() != fault.rank()) {
+            faults.push(fault);
+        }
+    };
     let mut height = None;
     let (low, high) = (NO_STREAM, NO_STREAM);
     let mut todo = Vec::with_capacity(MAX_HEIGHT);
     todo.push(Visit { slot: root, from: None, low, high, blacks_count: 0, under_red: false });
     while let Some(Visit { slot, from, low, high, blacks_count, under_red }) = todo.pop() {
         if slot == NO_STREAM {
-            if *height.get_or_insert(blacks_count) != blacks_count {
+            if *height.get_or_insert(blacks_count) != blacks_count
+                && let Some(slot) = from
+            {
                 // An empty root link has nothing to compare with, so `from` is there.
-                color_fault = color_fault.or(from.map(|slot| TreeFault::BlackHeight { slot }));
+                tell(TreeFault::BlackHeight { slot });
             }
             continue;
         }
         if slot >= slots_count {
-            return Err(TreeFault::OutOfRange { slot, from });
+            tell(TreeFault::OutOfRange { slot, from });
+            continue;
         }
         // A link back to one of the two nearest bounds is certainly shared;
         // other repeats show as a name in the wrong place.
         if slot == low || slot == high {
-            return Err(TreeFault::Shared { slot });
+            tell(TreeFault::Shared { slot });
+            continue;
         }
         let above_low = low == NO_STREAM || table.compare(low, slot) == Ordering::Less;
         let below_high = high == NO_STREAM || table.compare(slot, high) == Ordering::Less;
         if !(above_low && below_high) {
-            return Err(TreeFault::OutOfOrder { slot });
+            tell(TreeFault::OutOfOrder { slot });
+            continue;
         }
         let links = table.links(slot);
         let red = links.color == Color::Red;
-        if red && under_red && !matches!(color_fault, Some(TreeFault::TwoReds { .. })) {
-            // The one colour fault that the specification forbids.
-            color_fault = Some(TreeFault::TwoReds { slot });
+        if red && under_red {
+            tell(TreeFault::TwoReds { slot });
         }
         if red && from.is_none() {
-            color_fault = color_fault.or(Some(TreeFault::RedRoot { slot }));
+            tell(TreeFault::RedRoot { slot });
         }
         let below = |child, low, high| Visit {
             slot: child,
@@ -170,5 +203,5 @@ pub(crate) fn check<T: LinkTable + ?Sized>(
         todo.push(below(links.right, slot, high));
         todo.push(below(links.left, low, slot));
     }
-    color_fault.map_or(Ok(()), Err)
+    faults
 }
