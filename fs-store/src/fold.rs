@@ -1,0 +1,345 @@
+//! How what is in the journal gets into the index, so that the journal can begin
+//! anew: a fold.
+//!
+//! 1. The journal goes on in another segment; what it held until then is frozen.
+//! 2. Values that came along in the journal get sectors.
+//! 3. A new index and the pages of the free map that change are written, next to
+//!    the old ones.
+//! 4. One flush brings all of it to the medium; then a superblock names it, and
+//!    another flush does the same for that.
+//! 5. Readers get the new index, and what only the old one used is given up.
+//!
+//! Commits go on meanwhile, into the other segment. A fold that fails before
+//! step 4 has changed nothing but that; the next one begins at step 2.
+
+use std::io::IoSlice;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::data::{extents_of, write_values};
+use crate::engine::{Counts, Engine};
+use crate::error::{Error, Result};
+use crate::extent::{Extent, Extents};
+use crate::frame::{Key, frame_bytes};
+use crate::free_map::{MapChange, UsedMap};
+use crate::journal::Replay;
+use crate::layout::{JournalHead, Superblock};
+use crate::object::{Body, INLINE_BYTES, Object};
+use crate::space::Purpose;
+use crate::tree::{Change, Folded, NODE_BYTES, Root, fold};
+
+/// A segment of the journal has at least so many bytes.
+pub(crate) const LEAST_SEGMENT_BYTES: u64 = 512 << 10;
+
+/// What is used by the part of the store that is in the index.
+const SEGMENT_PART: u64 = 128;
+
+/// A journal that fills up faster than this gets larger segments.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// What folds keep between them.
+pub(crate) struct FoldState {
+    /// The last one that was written.
+    pub(crate) superblock: Superblock,
+    /// What that state uses.
+    pub(crate) used: UsedMap,
+    /// Segments from the head of the superblock on, but for the one in use.
+    pub(crate) segments: Vec<Extent>,
+    /// A segment that is not in use.
+    pub(crate) spare: Option<Extent>,
+    /// A fold that was begun: where the journal goes on, and the counts then.
+    pub(crate) begun: Option<(JournalHead, Counts)>,
+    pub(crate) last: Option<Instant>,
+}
+
+/// A value that got sectors: key, what it was, what it is.
+struct Moved {
+    key: Key,
+    old: Option<Arc<Object>>,
+    new: Option<Arc<Object>>,
+}
+
+impl Engine {
+    fn lock_fold(&self) -> MutexGuard<'_, FoldState> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room in the journal for a frame with so long a payload.
+    pub(crate) fn make_room(&self, payload: usize) -> Result<()> {
+        let journal = self.journal()?;
+        let mut state = self.lock_fold();
+        // An older fold that failed comes first, and makes no room itself.
+        for _ in 0..2 {
+            journal.check()?;
+            if journal.has_room(payload) {
+                return Ok(());
+            }
+            self.fold_with(&mut state, frame_bytes(payload) + 4096)?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything into the index.
+    pub(crate) fn fold_all(&self) -> Result<()> {
+        let mut state = self.lock_fold();
+        if state.begun.is_some() {
+            self.fold_with(&mut state, 0)?;
+        }
+        let is_empty = {
+            let commit = self.lock_commit();
+            commit.recent.is_empty() && commit.active.is_empty()
+        };
+        if is_empty { Ok(()) } else { self.fold_with(&mut state, 0) }
+    }
+
+    /// Folds what was found in the journal when the store was opened.
+    pub(crate) fn fold_replayed(&self, found: Replay) -> Result<()> {
+        let mut state = self.lock_fold();
+        // Whoever wrote it may not have flushed it.
+        for file in &*self.files() {
+            file.mark_dirty();
+        }
+        let segment = self.next_segment(&mut state, 0)?;
+        let head = self.journal()?.restart(segment, found.epoch + 1);
+        state.segments = found.segments;
+        let mut commit = self.lock_commit();
+        commit.frozen = std::mem::take(&mut commit.active);
+        state.begun = Some((head, commit.counts));
+        drop(commit);
+        self.fold_with(&mut state, 0)
+    }
+
+    /// One fold. The next segment has room for at least `room` bytes.
+    fn fold_with(&self, state: &mut FoldState, room: u64) -> Result<()> {
+        let journal = self.journal()?;
+        journal.check()?;
+        if state.begun.is_none() {
+            let segment = self.next_segment(state, room)?;
+            let mut commit = self.lock_commit();
+            commit.sort_recent();
+            state.segments.push(journal.segment().0);
+            let (_, head) = journal.rotate(segment);
+            commit.frozen = std::mem::take(&mut commit.active);
+            state.begun = Some((head, commit.counts));
+        }
+        let (head, counts) = state.begun.expect("just made");
+        let frozen: Vec<Change> = {
+            let commit = self.lock_commit();
+            commit.frozen.iter().map(|(key, object)| (Arc::clone(key), object.clone())).collect()
+        };
+
+        let mut taken: Vec<Extent> = Vec::new();
+        let made = self.make_state(state, head, counts, &frozen, &mut taken);
+        let (superblock, used, moved, left) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.space.release(taken);
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.write_superblock(&superblock) {
+            // It may be there or not: what it names must stay as it is.
+            journal.break_off(&error);
+            return Err(error);
+        }
+        self.publish(state, superblock, used, &moved, left, taken);
+        Ok(())
+    }
+
+    /// Steps 2 to 3: all that the new superblock names.
+    fn make_state(
+        &self,
+        state: &FoldState,
+        head: JournalHead,
+        counts: Counts,
+        frozen: &[Change],
+        taken: &mut Vec<Extent>,
+    ) -> Result<(Superblock, UsedMap, Vec<Moved>, Vec<Extent>)> {
+        let moved = self.move_values(frozen, taken)?;
+        let changes: Vec<Change> =
+            moved.iter().map(|moved| (Arc::clone(&moved.key), moved.new.clone())).collect();
+        let root = self.root();
+        let Folded { blob, levels, taken: nodes, mut left, dropped } =
+            fold(&self.nodes, &root, &changes)?;
+        taken.extend(&nodes);
+
+        let mut used = state.used.clone();
+        used.remove(&left);
+        used.remove(&dropped);
+        used.remove(&state.segments);
+        used.insert(&nodes);
+        used.insert(&[head.segment]);
+        for (_, object) in &changes {
+            let extents: Vec<Extent> = object.iter().flat_map(|object| object.extents()).collect();
+            used.insert(&extents);
+        }
+        let mut change = MapChange::default();
+        let saved = used.save(&self.space, &mut change);
+        taken.append(&mut change.taken);
+        saved?;
+        left.append(&mut change.left);
+        let superblock = Superblock {
+            generation: state.superblock.generation + 1,
+            journal: head,
+            root: blob,
+            levels,
+            map_table: used.table(),
+            files: u16::try_from(self.space.files().len()).expect("few files"),
+            objects: counts.objects,
+            object_bytes: counts.bytes,
+            ..state.superblock.clone()
+        };
+        // Everything that it names, and the journal until its head.
+        self.flush_all()?;
+        if let Err(error) = self.space.sync() {
+            self.journal()?.break_off(&error);
+            return Err(error);
+        }
+        Ok((superblock, used, moved, left))
+    }
+
+    /// Gives values sectors that have come along in the journal and are too long
+    /// to stay in the index.
+    fn move_values(&self, frozen: &[Change], taken: &mut Vec<Extent>) -> Result<Vec<Moved>> {
+        let long: Vec<&[u8]> =
+            frozen.iter().filter_map(|(_, object)| long_value(object.as_ref())).collect();
+        let written = write_values(&self.space, &long, &|| Ok(()))?;
+        taken.extend(written.iter().flat_map(|written| extents_of(&written.body)));
+        let mut bodies = written.into_iter().map(|written| written.body);
+        Ok(frozen
+            .iter()
+            .map(|(key, old)| {
+                let new = match old {
+                    Some(object) if long_value(old.as_ref()).is_some() => {
+                        let body = bodies.next().expect("one for each");
+                        Some(Arc::new(Object { body, ..(**object).clone() }))
+                    }
+                    _ => old.clone(),
+                };
+                Moved { key: Arc::clone(key), old: old.clone(), new }
+            })
+            .collect())
+    }
+
+    /// Writes a superblock, twice, so that one that is damaged later is no loss.
+    pub(crate) fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
+        let bytes = superblock.encode();
+        let files = self.files();
+        for offset in Superblock::offsets(superblock.generation) {
+            files[0].write_at(&[IoSlice::new(&bytes)], offset)?;
+        }
+        self.space.sync()
+    }
+
+    /// Step 5.
+    fn publish(
+        &self,
+        state: &mut FoldState,
+        superblock: Superblock,
+        used: UsedMap,
+        moved: &[Moved],
+        left: Vec<Extent>,
+        taken: Vec<Extent>,
+    ) {
+        let mut segments = std::mem::take(&mut state.segments);
+        let mut commit = self.lock_commit();
+        let generation = self.root().generation + 1;
+        self.set_root(Root { blob: superblock.root, levels: superblock.levels, generation });
+        commit.frozen = crate::engine::Overlay::new();
+        let mut given_up = Vec::new();
+        for Moved { key, old, new } in moved {
+            let is_current = self.live().folded(key, old.as_ref(), new.as_ref());
+            let was_moved = match (old, new) {
+                (Some(old), Some(new)) => !Arc::ptr_eq(old, new),
+                _ => false,
+            };
+            if was_moved && !is_current {
+                // The key has got another object meanwhile, which knew nothing of these sectors.
+                given_up.extend(new.iter().flat_map(|new| new.extents()));
+            }
+        }
+        let seq = self.journal().map_or(0, crate::journal::Journal::seq);
+        self.space.settle(taken);
+        self.space.give_up(given_up, seq);
+        self.space.give_up(left, 0);
+        // The longest serves again.
+        segments.extend(state.spare.take());
+        segments.sort_unstable_by_key(|segment| segment.count);
+        state.spare = segments.pop();
+        self.space.give_up(segments, 0);
+        self.space.tick();
+        drop(commit);
+        self.space.set_reserve(self.reserve_sectors(&superblock));
+        (state.superblock, state.used, state.begun) = (superblock, used, None);
+        state.last = Some(Instant::now());
+    }
+
+    /// What a fold may need although nothing is put: nodes, pages of the free
+    /// map, and values that the journal can hold.
+    fn reserve_sectors(&self, superblock: &Superblock) -> u64 {
+        let segment = u64::from(superblock.journal.segment.count);
+        let levels = u64::from(superblock.levels) + 2;
+        let own = (4 * crate::layout::PAGE_BYTES as u64) + 16 * levels * NODE_BYTES as u64;
+        segment + self.space.sectors_for(own)
+    }
+
+    /// A segment for the journal to go on in: the spare one if it has the right size.
+    fn next_segment(&self, state: &mut FoldState, room: u64) -> Result<Extent> {
+        let bytes = |extent: Extent| u64::from(extent.count) * u64::from(self.space.sector_bytes);
+        let usage = self.space.usage();
+        let in_use = (usage.total - usage.free) * u64::from(self.space.sector_bytes);
+        let current = bytes(self.journal()?.segment().0);
+        let is_busy = state.last.is_some_and(|last| last.elapsed() < BUSY);
+        let by_load = if is_busy && room > 0 { current * 2 } else { 0 };
+        let by_size = (in_use / SEGMENT_PART).next_power_of_two();
+        let most = self.segment_limit.max(LEAST_SEGMENT_BYTES);
+        let want = by_load.max(by_size).clamp(LEAST_SEGMENT_BYTES, most).max(room);
+        if let Some(spare) = state.spare.take() {
+            if bytes(spare) >= want && bytes(spare) <= want * 4 {
+                return Ok(spare);
+            }
+            // Nobody refers to it.
+            self.space.give_up([spare], 0);
+            self.space.tick();
+        }
+        let take = |bytes| {
+            let count = self.space.sectors_for(bytes);
+            self.space.allocate(count, Purpose::Own, None, &|| self.flush_all())
+        };
+        let taken = match take(want) {
+            // Nearly full: as little as will do.
+            Err(Error::Full { .. }) if want > room.max(64 << 10) => take(room.max(64 << 10))?,
+            taken => taken?,
+        };
+        let segment = taken[0];
+        if let Err(error) = self.clear_segment(segment) {
+            self.space.release(taken);
+            return Err(error);
+        }
+        self.space.settle([segment]);
+        Ok(segment)
+    }
+
+    /// Writes zeros: a flush of what was written before is faster than one of
+    /// space that was never used.
+    fn clear_segment(&self, segment: Extent) -> Result<()> {
+        let zeros = vec![0; 256 << 10];
+        let len = u64::from(segment.count) * u64::from(self.space.sector_bytes);
+        let mut at = 0;
+        while at < len {
+            let count = usize::try_from(len - at).unwrap_or(zeros.len()).min(zeros.len());
+            let extents = Extents::from_elem(segment, 1);
+            self.space.write(&extents, at, &[IoSlice::new(&zeros[..count])])?;
+            at += count as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a value that is too long for the index.
+fn long_value(object: Option<&Arc<Object>>) -> Option<&[u8]> {
+    match &object?.body {
+        Body::Inline(bytes) if bytes.len() > INLINE_BYTES => Some(bytes),
+        _ => None,
+    }
+}

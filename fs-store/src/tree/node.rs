@@ -1,0 +1,129 @@
+//! One node: entries in the order of their keys. FORMAT.md, "Index".
+
+use bytes::Bytes;
+
+use crate::codec::{Decoder, put_bytes};
+
+/// Level and count before the offsets of the entries.
+const HEADER_BYTES: usize = 8;
+
+/// A node as it lies on disk.
+pub(crate) struct Node {
+    bytes: Bytes,
+    count: usize,
+}
+
+impl Node {
+    /// A node of this level. `None` if it cannot be one.
+    pub(super) fn new(bytes: Bytes, level: u8) -> Option<Self> {
+        let count = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?) as usize;
+        let fits = count.checked_mul(4)? <= bytes.len() - HEADER_BYTES;
+        (bytes[0] == level && fits && count > 0).then_some(Self { bytes, count })
+    }
+
+    /// The bytes of a node with these entries.
+    pub(super) fn encode(level: u8, entries: &[(Bytes, Bytes)]) -> Vec<u8> {
+        let size: usize = entries.iter().map(entry_bytes).sum();
+        let mut out = Vec::with_capacity(HEADER_BYTES + size);
+        out.extend_from_slice(&[level, 0, 0, 0]);
+        let count = u32::try_from(entries.len()).expect("a node is small");
+        out.extend_from_slice(&count.to_le_bytes());
+        out.resize(HEADER_BYTES + 4 * entries.len(), 0);
+        for (index, (key, value)) in entries.iter().enumerate() {
+            let at = u32::try_from(out.len()).expect("a node is small");
+            out[HEADER_BYTES + 4 * index..][..4].copy_from_slice(&at.to_le_bytes());
+            put_bytes(&mut out, key);
+            out.extend_from_slice(value);
+        }
+        out
+    }
+
+    /// How many entries.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn offset(&self, index: usize) -> Option<usize> {
+        if index == self.count {
+            return Some(self.bytes.len());
+        }
+        let at = HEADER_BYTES + 4 * index;
+        Some(u32::from_le_bytes(self.bytes.get(at..at + 4)?.try_into().ok()?) as usize)
+    }
+
+    fn entry(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let bytes = self.bytes.get(self.offset(index)?..self.offset(index + 1)?)?;
+        let mut from = Decoder::new(bytes);
+        let key = from.bytes()?;
+        Some((key, from.take(from.left())?))
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Option<&[u8]> {
+        self.entry(index).map(|(key, _)| key)
+    }
+
+    pub(crate) fn value(&self, index: usize) -> Option<&[u8]> {
+        self.entry(index).map(|(_, value)| value)
+    }
+
+    /// Key and value, sharing the node's memory.
+    pub(crate) fn shared(&self, index: usize) -> Option<(Bytes, Bytes)> {
+        let (key, value) = self.entry(index)?;
+        Some((self.bytes.slice_ref(key), self.bytes.slice_ref(value)))
+    }
+
+    /// Where a key is, or where it would be.
+    pub(crate) fn search(&self, key: &[u8]) -> Option<Result<usize, usize>> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.key(middle)?.cmp(key) {
+                std::cmp::Ordering::Equal => return Some(Ok(middle)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Some(Err(low))
+    }
+}
+
+/// Bytes that an entry takes in a node, at most.
+pub(super) fn entry_bytes((key, value): &(Bytes, Bytes)) -> usize {
+    4 + 5 + key.len() + value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(keys: &[&'static str]) -> Node {
+        let entry =
+            |key: &&'static str| (Bytes::from_static(key.as_bytes()), Bytes::from_static(b"v"));
+        let entries: Vec<_> = keys.iter().map(entry).collect();
+        Node::new(Node::encode(1, &entries).into(), 1).unwrap()
+    }
+
+    #[test]
+    fn entries_come_back_and_keys_are_found() {
+        let node = node(&["a", "bc", "d"]);
+        assert_eq!(node.count(), 3);
+        assert_eq!(node.key(1), Some(&b"bc"[..]));
+        assert_eq!(node.value(2), Some(&b"v"[..]));
+        assert_eq!(node.search(b"d"), Some(Ok(2)));
+        assert_eq!(node.search(b"b"), Some(Err(1)));
+        assert_eq!(node.search(b"e"), Some(Err(3)));
+    }
+
+    #[test]
+    fn forged_nodes_are_none_or_end_early() {
+        let mut bytes = Node::encode(1, &[(Bytes::from_static(b"a"), Bytes::new())]);
+        assert!(Node::new(Bytes::copy_from_slice(&bytes), 2).is_none(), "of another level");
+        bytes[4] = 200;
+        assert!(Node::new(Bytes::copy_from_slice(&bytes), 1).is_none(), "more entries than bytes");
+        bytes[4] = 1;
+        bytes[8] = 250;
+        let node = Node::new(bytes.into(), 1).unwrap();
+        assert_eq!(node.key(0), None);
+        assert_eq!(node.search(b"a"), None);
+    }
+}
