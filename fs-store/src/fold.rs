@@ -22,14 +22,19 @@ use crate::error::{Error, Result};
 use crate::extent::{Extent, Extents};
 use crate::frame::{Key, frame_bytes};
 use crate::free_map::{MapChange, UsedMap};
-use crate::journal::Replay;
+use crate::journal::{BLOCK_BYTES, Replay};
 use crate::layout::{JournalHead, Superblock};
 use crate::object::{Body, INLINE_BYTES, Object};
 use crate::space::Purpose;
 use crate::tree::{Change, Folded, NODE_BYTES, Root, fold};
 
 /// A segment of the journal has at least so many bytes.
-pub(crate) const LEAST_SEGMENT_BYTES: u64 = 512 << 10;
+const LEAST_SEGMENT_BYTES: u64 = 512 << 10;
+
+/// How long segments of the journal are at first, if they may become `limit` bytes long.
+pub(crate) fn least_segment_bytes(limit: u64) -> u64 {
+    LEAST_SEGMENT_BYTES.min(limit.max(4 * BLOCK_BYTES))
+}
 
 /// What is used by the part of the store that is in the index.
 const SEGMENT_PART: u64 = 128;
@@ -74,7 +79,7 @@ impl Engine {
             if journal.has_room(payload) {
                 return Ok(());
             }
-            self.fold_with(&mut state, frame_bytes(payload) + 4096)?;
+            self.fold_with(&mut state, frame_bytes(payload) + 3 * BLOCK_BYTES)?;
         }
         Ok(())
     }
@@ -292,8 +297,8 @@ impl Engine {
         let is_busy = state.last.is_some_and(|last| last.elapsed() < BUSY);
         let by_load = if is_busy && room > 0 { current * 2 } else { 0 };
         let by_size = (in_use / SEGMENT_PART).next_power_of_two();
-        let most = self.segment_limit.max(LEAST_SEGMENT_BYTES);
-        let want = by_load.max(by_size).clamp(LEAST_SEGMENT_BYTES, most).max(room);
+        let least = least_segment_bytes(self.segment_limit);
+        let want = by_load.max(by_size).clamp(least, self.segment_limit.max(least)).max(room);
         if let Some(spare) = state.spare.take() {
             if bytes(spare) >= want && bytes(spare) <= want * 4 {
                 return Ok(spare);
@@ -308,7 +313,9 @@ impl Engine {
         };
         let taken = match take(want) {
             // Nearly full: as little as will do.
-            Err(Error::Full { .. }) if want > room.max(64 << 10) => take(room.max(64 << 10))?,
+            Err(Error::Full { .. }) if want > room.max(4 * BLOCK_BYTES) => {
+                take(room.max(4 * BLOCK_BYTES))?
+            }
             taken => taken?,
         };
         let segment = taken[0];

@@ -115,7 +115,9 @@ impl Journal {
     /// Whether a frame with so long a payload fits into the segment.
     pub(crate) fn has_room(&self, payload: usize) -> bool {
         let state = self.lock();
-        state.tail + frame_bytes(payload) + NEXT_BYTES <= self.bytes_of(state.segment)
+        // A flush may come before the last frame, and move it to the next block.
+        let end = (state.tail + frame_bytes(payload)).next_multiple_of(BLOCK_BYTES);
+        end + NEXT_BYTES <= self.bytes_of(state.segment)
     }
 
     fn bytes_of(&self, segment: Extent) -> u64 {
@@ -125,7 +127,9 @@ impl Journal {
     /// Adds a commit, in memory; its number. The caller has seen that there is
     /// room, and keeps others from adding meanwhile.
     pub(crate) fn append(&self, payload: &[u8]) -> u64 {
-        self.lock().append(payload)
+        let mut state = self.lock();
+        let limit = self.bytes_of(state.segment);
+        state.append(payload, limit)
     }
 
     /// Goes on in another segment; the number of the frame that says so, and
@@ -135,7 +139,8 @@ impl Journal {
         let epoch = state.epoch + 1;
         let mut payload = Vec::new();
         Op::Next { segment, epoch }.encode(&mut payload);
-        let seq = state.append(&payload);
+        let limit = self.bytes_of(state.segment);
+        let seq = state.append(&payload, limit);
         (state.segment, state.epoch, state.tail) = (segment, epoch, 0);
         (seq, JournalHead { segment, epoch, seq: seq + 1 })
     }
@@ -252,7 +257,8 @@ impl State {
         }
     }
 
-    fn append(&mut self, payload: &[u8]) -> u64 {
+    fn append(&mut self, payload: &[u8], limit: u64) -> u64 {
+        assert!(self.tail + frame_bytes(payload.len()) <= limit, "there is room for the frame");
         self.seq += 1;
         let header = Header {
             epoch: self.epoch,

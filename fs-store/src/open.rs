@@ -22,7 +22,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::engine::{Counts, Engine};
 use crate::error::{Doing, Error, Result};
 use crate::extent::Extent;
-use crate::fold::{FoldState, LEAST_SEGMENT_BYTES};
+use crate::fold::{FoldState, least_segment_bytes};
 use crate::frame::{Key, Op};
 use crate::free_map::UsedMap;
 use crate::journal::{Journal, Replay, replay};
@@ -125,7 +125,7 @@ fn create(
     let name = file_name(0);
     let sector_bytes = options.sector_bytes;
     let reserved = reserved_sectors(0, sector_bytes);
-    let segment_sectors = LEAST_SEGMENT_BYTES.div_ceil(sector_bytes.into());
+    let segment_sectors = least_segment_bytes(options.journal_bytes).div_ceil(sector_bytes.into());
     let segment_sectors = u32::try_from(segment_sectors).expect("small");
     let file_sectors =
         (options.block_file_bytes / u64::from(sector_bytes)).min(u64::from(u32::MAX - 1));

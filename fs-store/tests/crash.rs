@@ -21,7 +21,7 @@ struct Commit {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions::new().create(true).sector_bytes(512).journal_bytes(1 << 20)
+    OpenOptions::new().create(true).sector_bytes(512).journal_bytes(48 << 10)
 }
 
 fn state_of(store: &Store) -> State {
