@@ -20,6 +20,9 @@ use crate::space::{Purpose, Space};
 /// A node that would have fewer bytes takes its neighbour in.
 const LEAST_BYTES: usize = NODE_BYTES / 3;
 
+/// Nodes that are not leaves have so many entries, however long the keys are: levels with one each would never end.
+const LEAST_CHILDREN: usize = 4;
+
 /// Entries of so many bytes are made into nodes without waiting for more.
 const MOST_BYTES: usize = 64 * NODE_BYTES;
 
@@ -201,6 +204,7 @@ impl Fold<'_> {
 
     /// Makes entries into nodes of a level, and adds an entry for each to `above`.
     fn pack(&mut self, entries: &mut Vec<Entry>, level: u8, above: &mut Vec<Entry>) -> Result<()> {
+        let least = if level > 1 { LEAST_CHILDREN } else { 1 };
         let mut left = bytes_of(entries);
         let mut nodes = left.div_ceil(NODE_BYTES);
         let mut rest = &entries[..];
@@ -209,7 +213,7 @@ impl Fold<'_> {
             let share = left.div_ceil(nodes.max(1));
             let (mut count, mut bytes) = (0, 0);
             while count < rest.len()
-                && (count == 0 || bytes + entry_bytes(&rest[count]) / 2 <= share)
+                && (count < least || bytes + entry_bytes(&rest[count]) / 2 <= share)
             {
                 bytes += entry_bytes(&rest[count]);
                 count += 1;
