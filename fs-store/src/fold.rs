@@ -23,7 +23,7 @@ use crate::extent::{Extent, Extents};
 use crate::frame::{Key, frame_bytes};
 use crate::free_map::{MapChange, UsedMap};
 use crate::journal::{BLOCK_BYTES, Replay};
-use crate::layout::{JournalHead, Superblock};
+use crate::layout::{JournalHead, PAGE_BYTES, Superblock};
 use crate::object::{Body, INLINE_BYTES, Object};
 use crate::space::Purpose;
 use crate::tree::{Change, Folded, NODE_BYTES, Root, fold};
@@ -208,14 +208,20 @@ impl Engine {
     fn move_values(&self, frozen: &[Change], taken: &mut Vec<Extent>) -> Result<Vec<Moved>> {
         let long: Vec<&[u8]> =
             frozen.iter().filter_map(|(_, object)| long_value(object.as_ref())).collect();
-        let written = write_values(&self.space, &long, &|| Ok(()))?;
+        let written = match write_values(&self.space, &long, &|| Ok(())) {
+            // They stay where they are, which is in the index then: less than a sector each.
+            Err(Error::Full { .. }) => None,
+            written => Some(written?),
+        };
+        let is_placed = written.is_some();
+        let written = written.unwrap_or_default();
         taken.extend(written.iter().flat_map(|written| extents_of(&written.body)));
         let mut bodies = written.into_iter().map(|written| written.body);
         Ok(frozen
             .iter()
             .map(|(key, old)| {
                 let new = match old {
-                    Some(object) if long_value(old.as_ref()).is_some() => {
+                    Some(object) if is_placed && long_value(old.as_ref()).is_some() => {
                         let body = bodies.next().expect("one for each");
                         Some(Arc::new(Object { body, ..(**object).clone() }))
                     }
@@ -281,11 +287,12 @@ impl Engine {
 
     /// What a fold may need although nothing is put: nodes, pages of the free
     /// map, and values that the journal can hold.
-    fn reserve_sectors(&self, superblock: &Superblock) -> u64 {
+    pub(crate) fn reserve_sectors(&self, superblock: &Superblock) -> u64 {
         let segment = u64::from(superblock.journal.segment.count);
         let levels = u64::from(superblock.levels) + 2;
-        let own = (4 * crate::layout::PAGE_BYTES as u64) + 16 * levels * NODE_BYTES as u64;
-        segment + self.space.sectors_for(own)
+        let nodes = self.space.sectors_for(16 * levels * NODE_BYTES as u64).max(8 * levels);
+        let pages = (u64::from(superblock.files) + 3) * self.space.sectors_for(PAGE_BYTES as u64);
+        segment + nodes + pages
     }
 
     /// A segment for the journal to go on in: the spare one if it has the right size.

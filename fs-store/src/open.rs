@@ -190,7 +190,11 @@ fn assemble(
     let fold =
         FoldState { superblock, used, segments: Vec::new(), spare: None, begun: None, last: None };
     let (cache, durability) = (options.cache_bytes, options.durability);
-    Engine::new(space, cache, journal, root, counts, fold, durability, options.journal_bytes, lock)
+    let reserved = fold.superblock.clone();
+    let limit = options.journal_bytes;
+    let engine = Engine::new(space, cache, journal, root, counts, fold, durability, limit, lock);
+    engine.space.set_reserve(engine.reserve_sectors(&reserved));
+    engine
 }
 
 /// The block files that are there, with their lengths in sectors.
