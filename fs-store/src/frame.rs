@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::checksum::checksum;
+use crate::checksum::{checksum, checksum_of};
 use crate::codec::{Decoder, put_bytes, put_varint};
 use crate::extent::Extent;
 use crate::object::Object;
@@ -144,14 +144,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(Header, &[u8])> {
     let end = HEADER_BYTES.checked_add(usize::try_from(raw.len.get()).ok()?)?;
     let frame = bytes.get(..end)?;
     // The checksum was made with zeros in its place.
-    let mut parts = Vec::with_capacity(HEADER_BYTES);
-    parts.extend_from_slice(&frame[..HEADER_BYTES - 4]);
-    parts.extend_from_slice(&[0; 4]);
-    let crc = crate::checksum::join(
-        checksum(&parts),
-        checksum(&frame[HEADER_BYTES..]),
-        (end - HEADER_BYTES) as u64,
-    );
+    let crc = checksum_of(&[&frame[..HEADER_BYTES - 4], &[0; 4], &frame[HEADER_BYTES..]]);
     if crc != raw.crc.get() {
         return None;
     }

@@ -54,6 +54,8 @@ struct State {
     /// Commits up to this one are on the medium.
     durable: u64,
     is_flushing: bool,
+    /// How many wait for a flush to end.
+    waiting: usize,
     /// Why nothing more can be written.
     broken: Option<Arc<str>>,
 }
@@ -81,6 +83,7 @@ impl Journal {
             written: seq,
             durable: seq,
             is_flushing: false,
+            waiting: 0,
             broken: None,
         };
         Self { space, state: Mutex::new(state), writing: Mutex::default(), flushed: Condvar::new() }
@@ -211,7 +214,9 @@ impl Journal {
             if !state.is_flushing {
                 break;
             }
+            state.waiting += 1;
             state = self.flushed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
         state.is_flushing = true;
         drop(state);
@@ -221,8 +226,11 @@ impl Journal {
         if let Ok(seq) = flushed {
             state.durable = seq;
         }
+        let is_awaited = state.waiting > 0;
         drop(state);
-        self.flushed.notify_all();
+        if is_awaited {
+            self.flushed.notify_all();
+        }
         let durable = flushed?;
         self.space.set_durable(durable);
         Ok(())
