@@ -228,9 +228,18 @@ impl Engine {
 
     /// What a key has now.
     pub(crate) fn lookup(&self, key: &[u8]) -> Result<Option<Arc<Object>>> {
+        let (object, generation) = self.find(key)?;
+        if let (Some(object), Some(generation)) = (&object, generation) {
+            self.live.remember(key, object, || self.generation() == generation);
+        }
+        Ok(object)
+    }
+
+    /// What a key has now, and the generation of the index if that says so.
+    fn find(&self, key: &[u8]) -> Result<(Option<Arc<Object>>, Option<u64>)> {
         loop {
             if let Some(known) = self.live.get(key) {
-                return Ok(known);
+                return Ok((known, None));
             }
             let root = self.root();
             let found = self.nodes.find(&root, key);
@@ -239,9 +248,7 @@ impl Engine {
             if self.generation() != root.generation {
                 continue;
             }
-            let Some(object) = found?.map(Arc::new) else { return Ok(None) };
-            self.live.remember(key, &object, || self.generation() == root.generation);
-            return Ok(Some(object));
+            return Ok((found?.map(Arc::new), Some(root.generation)));
         }
     }
 
@@ -319,11 +326,13 @@ impl Engine {
         loop {
             // Without the lock, as it may take the disk.
             let generation = self.generation();
-            let mut found: HashMap<Key, Option<Arc<Object>>> = HashMap::new();
-            for key in steps.iter().flat_map(Step::keys) {
-                if self.live.get(key).is_none() && !found.contains_key(key) {
-                    found.insert(Arc::clone(key), self.lookup(key)?);
-                }
+            let mut keys: Vec<&Key> = steps.iter().flat_map(Step::keys).collect();
+            // In the order of the index, which has neighbours in one node.
+            keys.sort_unstable();
+            keys.dedup();
+            let mut found = HashMap::with_capacity(keys.len());
+            for key in keys {
+                found.insert(Arc::clone(key), self.find(key)?.0);
             }
             let mut commit = self.lock_commit();
             let mut current = |key: &Key| match self.live.get(key) {

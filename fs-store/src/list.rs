@@ -243,6 +243,16 @@ impl List {
             let nodes = &self.snapshot.engine().nodes;
             let cursor = self.cursor.as_mut().expect("made by seek");
             let in_index = cursor.entry(nodes)?;
+            if self.active.len() == 0 && self.frozen.len() == 0 {
+                // All that is left is in the index.
+                let Some((key, value)) = in_index else { return Ok(None) };
+                if self.options.reverse {
+                    cursor.back(nodes)?;
+                } else {
+                    cursor.forward(nodes)?;
+                }
+                return Ok(Some((key, Found::Encoded(value))));
+            }
             let in_active = self.active.peek().map(|(key, _)| &key[..]);
             let in_frozen = self.frozen.peek().map(|(key, _)| &key[..]);
             let reverse = self.options.reverse;

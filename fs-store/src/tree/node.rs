@@ -43,6 +43,7 @@ impl Node {
         self.count
     }
 
+    #[inline]
     fn offset(&self, index: usize) -> Option<usize> {
         if index == self.count {
             return Some(self.bytes.len());
@@ -51,8 +52,15 @@ impl Node {
         Some(u32::from_le_bytes(self.bytes.get(at..at + 4)?.try_into().ok()?) as usize)
     }
 
+    #[inline]
     fn entry(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let bytes = self.bytes.get(self.offset(index)?..self.offset(index + 1)?)?;
+        if let Some((&len, rest)) = bytes.split_first()
+            && len < 0x80
+        {
+            // Nearly all keys.
+            return rest.split_at_checked(usize::from(len));
+        }
         let mut from = Decoder::new(bytes);
         let key = from.bytes()?;
         Some((key, from.take(from.left())?))
