@@ -12,6 +12,7 @@
 //! * [`clock`]: thread CPU time, so that a busy machine does not matter.
 //! * [`report`]: all of the above in one run, as a table with the ratios.
 //! * [`cfb`]: compound files, with a report of their own.
+//! * [`store`]: stores of blobs, with a report of their own.
 //!
 //! `benches/alloc.rs` puts [`ops`], [`churn`], [`growth`] and [`tables`] under
 //! divan; `src/bin/alloc_report.rs` prints [`report`].
@@ -27,4 +28,5 @@ pub mod ops;
 pub mod report;
 pub mod rivals;
 pub mod rng;
+pub mod store;
 pub mod tables;
