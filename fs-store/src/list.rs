@@ -204,7 +204,7 @@ impl List {
                 Bound::Included(key) => Cursor::at_or_above(nodes, root, key)?,
                 Bound::Excluded(key) => {
                     let mut cursor = Cursor::at_or_above(nodes, root, key)?;
-                    if cursor.entry(nodes)?.is_some_and(|(found, _)| found[..] == key[..]) {
+                    if cursor.entry(nodes, false)?.is_some_and(|(found, _)| found[..] == key[..]) {
                         cursor.forward(nodes)?;
                     }
                     cursor
@@ -242,7 +242,7 @@ impl List {
             self.refill();
             let nodes = &self.snapshot.engine().nodes;
             let cursor = self.cursor.as_mut().expect("made by seek");
-            let in_index = cursor.entry(nodes)?;
+            let in_index = cursor.entry(nodes, !self.options.keys_only)?;
             if self.active.len() == 0 && self.frozen.len() == 0 {
                 // All that is left is in the index.
                 let Some((key, value)) = in_index else { return Ok(None) };

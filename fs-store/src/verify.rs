@@ -233,7 +233,7 @@ fn for_each_object(
 ) -> Result<()> {
     let nodes = &engine.nodes;
     let mut cursor = Cursor::at_or_above(nodes, root, &[])?;
-    while let Some((key, value)) = cursor.entry(nodes)? {
+    while let Some((key, value)) = cursor.entry(nodes, true)? {
         let object = Object::decode(&mut Decoder::new(&value), engine.space.sector_bytes);
         let bad = || Error::damaged("the index", "", 0, "an entry is no object");
         seen(&key, &object.ok_or_else(bad)?)?;

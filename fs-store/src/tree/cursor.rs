@@ -62,10 +62,13 @@ impl Cursor {
         Ok(Self { path })
     }
 
-    /// The entry that the cursor is on: key and encoded object.
-    pub(crate) fn entry(&self, nodes: &Nodes) -> Result<Option<(Bytes, Bytes)>> {
+    /// The entry that the cursor is on: key and encoded object, which is empty
+    /// unless it is wanted.
+    pub(crate) fn entry(&self, nodes: &Nodes, with_value: bool) -> Result<Option<(Bytes, Bytes)>> {
         let Some((blob, node, index)) = self.path.last() else { return Ok(None) };
-        node.shared(*index).ok_or_else(|| nodes.damaged(*blob, "an entry is cut off")).map(Some)
+        node.shared(*index, with_value)
+            .ok_or_else(|| nodes.damaged(*blob, "an entry is cut off"))
+            .map(Some)
     }
 
     /// To the next entry.

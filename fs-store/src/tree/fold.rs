@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hashbrown::HashSet;
 
-use super::node::{Node, entry_bytes};
+use super::node::{Node, encode_entry, entry_bytes, key_of, value_of};
 use super::{NODE_BYTES, Nodes, Root};
 use crate::checksum::checksum;
 use crate::codec::Decoder;
@@ -47,7 +47,8 @@ pub(crate) struct Folded {
     pub(crate) dropped: Vec<Extent>,
 }
 
-type Entry = (Bytes, Bytes);
+/// An entry as it lies in a node.
+type Entry = Bytes;
 
 /// Makes a new index. `changes` are sorted by key, each key once.
 ///
@@ -125,8 +126,9 @@ impl Fold<'_> {
         }
     }
 
-    fn child(&self, (_, value): &Entry) -> Result<Blob> {
-        let blob = Blob::decode(&mut Decoder::new(value), self.nodes.space.sector_bytes);
+    fn child(&self, entry: &Entry) -> Result<Blob> {
+        let value = &mut Decoder::new(value_of(entry));
+        let blob = Blob::decode(value, self.nodes.space.sector_bytes);
         blob.ok_or_else(|| Error::damaged("the index", "", 0, "an entry is no node"))
     }
 
@@ -152,7 +154,7 @@ impl Fold<'_> {
             let is_small = !below.is_empty() && bytes_of(&below) < LEAST_BYTES;
             if mine.is_empty() && !is_small {
                 self.pack(&mut below, level - 1, &mut out)?;
-                let entry = node.shared(index);
+                let entry = node.raw(index).filter(|_| node.key(index).is_some());
                 out.push(entry.ok_or_else(|| self.nodes.damaged(blob, "an entry is cut off"))?);
                 continue;
             }
@@ -183,12 +185,12 @@ impl Fold<'_> {
         let mut changes = changes.iter().peekable();
         for index in 0..count {
             let (node, blob) = leaf.expect("it has entries");
-            let entry = node.shared(index);
+            let entry = node.raw(index).filter(|_| node.key(index).is_some());
             let entry = entry.ok_or_else(|| self.nodes.damaged(blob, "an entry is cut off"))?;
-            while let Some((key, object)) = changes.next_if(|(key, _)| key[..] < entry.0[..]) {
+            while let Some((key, object)) = changes.next_if(|(key, _)| key[..] < *key_of(&entry)) {
                 out.extend(object.as_ref().map(|object| new_entry(key, object)));
             }
-            match changes.next_if(|(key, _)| key[..] == entry.0[..]) {
+            match changes.next_if(|(key, _)| key[..] == *key_of(&entry)) {
                 None => out.push(entry),
                 Some((key, object)) => {
                     self.dropped.extend(self.nodes.object(blob, node, index)?.extents());
@@ -220,9 +222,7 @@ impl Fold<'_> {
             }
             let (mine, after) = rest.split_at(count);
             let blob = self.zone.add(Node::encode(level, mine))?;
-            let mut value = Vec::new();
-            blob.encode(&mut value);
-            above.push((mine[0].0.clone(), value.into()));
+            above.push(encode_entry(key_of(&mine[0]), |out| blob.encode(out)));
             (rest, left, nodes) = (after, left - bytes, nodes.saturating_sub(1));
         }
         entries.clear();
@@ -235,9 +235,7 @@ fn bytes_of(entries: &[Entry]) -> usize {
 }
 
 fn new_entry(key: &Key, object: &Object) -> Entry {
-    let mut value = Vec::new();
-    object.encode(&mut value);
-    (Bytes::copy_from_slice(key), value.into())
+    encode_entry(key, |out| object.encode(out))
 }
 
 /// Room for new nodes, and those that are not written yet.

@@ -21,19 +21,18 @@ impl Node {
         (bytes[0] == level && fits && count > 0).then_some(Self { bytes, count })
     }
 
-    /// The bytes of a node with these entries.
-    pub(super) fn encode(level: u8, entries: &[(Bytes, Bytes)]) -> Vec<u8> {
+    /// The bytes of a node with these entries, as [`encode_entry`] makes them.
+    pub(super) fn encode(level: u8, entries: &[Bytes]) -> Vec<u8> {
         let size: usize = entries.iter().map(entry_bytes).sum();
         let mut out = Vec::with_capacity(HEADER_BYTES + size);
         out.extend_from_slice(&[level, 0, 0, 0]);
         let count = u32::try_from(entries.len()).expect("a node is small");
         out.extend_from_slice(&count.to_le_bytes());
         out.resize(HEADER_BYTES + 4 * entries.len(), 0);
-        for (index, (key, value)) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
             let at = u32::try_from(out.len()).expect("a node is small");
             out[HEADER_BYTES + 4 * index..][..4].copy_from_slice(&at.to_le_bytes());
-            put_bytes(&mut out, key);
-            out.extend_from_slice(value);
+            out.extend_from_slice(entry);
         }
         out
     }
@@ -54,16 +53,14 @@ impl Node {
 
     #[inline]
     fn entry(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let bytes = self.bytes.get(self.offset(index)?..self.offset(index + 1)?)?;
-        if let Some((&len, rest)) = bytes.split_first()
-            && len < 0x80
-        {
-            // Nearly all keys.
-            return rest.split_at_checked(usize::from(len));
-        }
-        let mut from = Decoder::new(bytes);
-        let key = from.bytes()?;
-        Some((key, from.take(from.left())?))
+        split_entry(self.bytes.get(self.offset(index)?..self.offset(index + 1)?)?)
+    }
+
+    /// An entry as it is, sharing the node's memory.
+    pub(super) fn raw(&self, index: usize) -> Option<Bytes> {
+        let range = self.offset(index)?..self.offset(index + 1)?;
+        self.bytes.get(range.clone())?;
+        Some(self.bytes.slice(range))
     }
 
     pub(crate) fn key(&self, index: usize) -> Option<&[u8]> {
@@ -74,10 +71,11 @@ impl Node {
         self.entry(index).map(|(_, value)| value)
     }
 
-    /// Key and value, sharing the node's memory.
-    pub(crate) fn shared(&self, index: usize) -> Option<(Bytes, Bytes)> {
+    /// Key and value, sharing the node's memory; the value only if it is wanted.
+    pub(crate) fn shared(&self, index: usize, with_value: bool) -> Option<(Bytes, Bytes)> {
         let (key, value) = self.entry(index)?;
-        Some((self.bytes.slice_ref(key), self.bytes.slice_ref(value)))
+        let value = if with_value { self.bytes.slice_ref(value) } else { Bytes::new() };
+        Some((self.bytes.slice_ref(key), value))
     }
 
     /// Where a key is, or where it would be.
@@ -95,9 +93,41 @@ impl Node {
     }
 }
 
-/// Bytes that an entry takes in a node, at most.
-pub(super) fn entry_bytes((key, value): &(Bytes, Bytes)) -> usize {
-    4 + 5 + key.len() + value.len()
+/// The key and the value of an entry.
+#[inline]
+fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some((&len, rest)) = bytes.split_first()
+        && len < 0x80
+    {
+        // Nearly all keys.
+        return rest.split_at_checked(usize::from(len));
+    }
+    let mut from = Decoder::new(bytes);
+    let key = from.bytes()?;
+    Some((key, from.take(from.left())?))
+}
+
+/// The key of an entry that was made or read here.
+pub(super) fn key_of(entry: &[u8]) -> &[u8] {
+    split_entry(entry).expect("entries are whole").0
+}
+
+/// The value of an entry that was made or read here.
+pub(super) fn value_of(entry: &[u8]) -> &[u8] {
+    split_entry(entry).expect("entries are whole").1
+}
+
+/// An entry of which the value is what `value` appends.
+pub(super) fn encode_entry(key: &[u8], value: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut out = Vec::with_capacity(key.len() + 64);
+    put_bytes(&mut out, key);
+    value(&mut out);
+    out.into()
+}
+
+/// Bytes that an entry takes in a node.
+pub(super) fn entry_bytes(entry: &Bytes) -> usize {
+    4 + entry.len()
 }
 
 #[cfg(test)]
@@ -105,8 +135,7 @@ mod tests {
     use super::*;
 
     fn node(keys: &[&'static str]) -> Node {
-        let entry =
-            |key: &&'static str| (Bytes::from_static(key.as_bytes()), Bytes::from_static(b"v"));
+        let entry = |key: &&'static str| encode_entry(key.as_bytes(), |out| out.push(b'v'));
         let entries: Vec<_> = keys.iter().map(entry).collect();
         Node::new(Node::encode(1, &entries).into(), 1).unwrap()
     }
@@ -124,7 +153,7 @@ mod tests {
 
     #[test]
     fn forged_nodes_are_none_or_end_early() {
-        let mut bytes = Node::encode(1, &[(Bytes::from_static(b"a"), Bytes::new())]);
+        let mut bytes = Node::encode(1, &[encode_entry(b"a", |_| ())]);
         assert!(Node::new(Bytes::copy_from_slice(&bytes), 2).is_none(), "of another level");
         bytes[4] = 200;
         assert!(Node::new(Bytes::copy_from_slice(&bytes), 1).is_none(), "more entries than bytes");
