@@ -480,12 +480,17 @@ impl Space {
         let mut won = 0;
         for (number, file) in self.files().iter().enumerate() {
             let before = file.allocated_bytes()?;
-            let len = {
+            let (total, left) = {
                 let mut state = self.lock();
                 self.reclaim(&mut state);
-                u64::from(state.maps[number].shrink_to_fit().get()) * bytes
+                let map = &mut state.maps[number];
+                (map.map().total(), map.shrink_to_fit())
             };
-            file.set_len(len).doing("cutting off", &file.name, len)?;
+            let len = u64::from(left.get()) * bytes;
+            if let Err(error) = file.set_len(len) {
+                self.lock().maps[number].grow(total);
+                return Err(error).doing("cutting off", &file.name, len);
+            }
             // Taken while they are punched, so that nobody writes to them.
             let holes: Vec<Run> = {
                 let mut state = self.lock();
