@@ -10,7 +10,8 @@
 //! 5. Readers get the new index, and what only the old one used is given up.
 //!
 //! Commits go on meanwhile, into the other segment. A fold that fails before
-//! step 4 has changed nothing but that; the next one begins at step 2.
+//! step 4 has changed nothing but that; the next one begins at step 2, with all
+//! that has come since.
 
 use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -52,8 +53,8 @@ pub(crate) struct FoldState {
     pub(crate) segments: Vec<Extent>,
     /// A segment that is not in use.
     pub(crate) spare: Option<Extent>,
-    /// A fold that was begun: where the journal goes on, and the counts then.
-    pub(crate) begun: Option<(JournalHead, Counts)>,
+    /// A fold that was begun and has failed so far: where the journal went on.
+    pub(crate) begun: Option<JournalHead>,
     pub(crate) last: Option<Instant>,
 }
 
@@ -62,6 +63,17 @@ struct Moved {
     key: Key,
     old: Option<Arc<Object>>,
     new: Option<Arc<Object>>,
+}
+
+/// All that a new superblock names.
+struct Made {
+    superblock: Superblock,
+    used: UsedMap,
+    moved: Vec<Moved>,
+    /// What only the old one names.
+    left: Vec<Extent>,
+    /// What was taken for the new one.
+    taken: Vec<Extent>,
 }
 
 impl Engine {
@@ -109,7 +121,7 @@ impl Engine {
         state.segments = found.segments;
         let mut commit = self.lock_commit();
         commit.frozen = std::mem::take(&mut commit.active);
-        state.begun = Some((head, commit.counts));
+        state.begun = Some(head);
         drop(commit);
         self.fold_with(&mut state, 0)
     }
@@ -118,41 +130,73 @@ impl Engine {
     fn fold_with(&self, state: &mut FoldState, room: u64) -> Result<()> {
         let journal = self.journal()?;
         journal.check()?;
-        if state.begun.is_none() {
-            let segment = self.next_segment(state, room)?;
-            let mut commit = self.lock_commit();
-            commit.sort_recent();
+        let segment = match state.begun {
+            None => Some(self.next_segment(state, room)?),
+            Some(_) => None,
+        };
+        let mut commit = self.lock_commit();
+        commit.sort_recent();
+        if let Some(segment) = segment {
             state.segments.push(journal.segment().0);
             let (_, head) = journal.rotate(segment);
-            commit.frozen = std::mem::take(&mut commit.active);
-            state.begun = Some((head, commit.counts));
+            state.begun = Some(head);
         }
-        let (head, counts) = state.begun.expect("just made");
-        let frozen: Vec<Change> = {
-            let commit = self.lock_commit();
-            commit.frozen.iter().map(|(key, object)| (Arc::clone(key), object.clone())).collect()
-        };
+        let head = state.begun.expect("just made");
+        // What has come since a fold that failed comes along: to do it once more
+        // when the journal is read does no harm.
+        let newer = std::mem::take(&mut commit.active);
+        if commit.frozen.is_empty() {
+            commit.frozen = newer;
+        } else {
+            commit.frozen.extend(newer);
+        }
+        let (frozen, counts) = (commit.frozen.clone(), commit.counts);
+        // What the new index will name must not be used for its nodes, even if a
+        // commit gives it up meanwhile.
+        let pin = self.space.pin();
+        drop(commit);
+        let frozen: Vec<Change> =
+            frozen.iter().map(|(key, object)| (Arc::clone(key), object.clone())).collect();
 
-        let mut taken: Vec<Extent> = Vec::new();
-        let made = self.make_state(state, head, counts, &frozen, &mut taken);
-        let (superblock, used, moved, left) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                self.space.release(taken);
-                return Err(error);
-            }
-        };
+        let mut made = self.make_state(state, head, counts, &frozen);
+        if let Err(Error::Full { .. }) = made {
+            // What these commits give up is free once they are flushed.
+            self.flush_all()?;
+            made = self.make_state(state, head, counts, &frozen);
+        }
+        let Made { superblock, used, moved, left, taken } = made?;
         if let Err(error) = self.write_superblock(&superblock) {
             // It may be there or not: what it names must stay as it is.
             journal.break_off(&error);
             return Err(error);
         }
         self.publish(state, superblock, used, &moved, left, taken);
+        drop(pin);
         Ok(())
     }
 
     /// Steps 2 to 3: all that the new superblock names.
     fn make_state(
+        &self,
+        state: &FoldState,
+        head: JournalHead,
+        counts: Counts,
+        frozen: &[Change],
+    ) -> Result<Made> {
+        let mut taken: Vec<Extent> = Vec::new();
+        let made = self.make_parts(state, head, counts, frozen, &mut taken);
+        match made {
+            Ok((superblock, used, moved, left)) => {
+                Ok(Made { superblock, used, moved, left, taken })
+            }
+            Err(error) => {
+                self.space.release(taken);
+                Err(error)
+            }
+        }
+    }
+
+    fn make_parts(
         &self,
         state: &FoldState,
         head: JournalHead,
