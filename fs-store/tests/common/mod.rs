@@ -61,6 +61,8 @@ pub(crate) struct Fails {
     pub(crate) forever: bool,
     /// For want of space.
     pub(crate) is_full: bool,
+    /// Files cannot become longer; all else goes well.
+    pub(crate) growth_only: bool,
 }
 
 #[derive(Default)]
@@ -68,6 +70,8 @@ struct Log {
     calls: Vec<Call>,
     tried: usize,
     fails: Fails,
+    read: usize,
+    failing_read: Option<usize>,
 }
 
 /// A disk in memory that remembers every call, and can be made to fail.
@@ -84,6 +88,26 @@ impl LogDisk {
 
     pub(crate) fn fail(&self, fails: Fails) {
         self.log.lock().unwrap().fails = fails;
+    }
+
+    /// The read with this number fails, counted from now on.
+    pub(crate) fn fail_read(&self, at: Option<usize>) {
+        let mut log = self.log.lock().unwrap();
+        (log.read, log.failing_read) = (0, at);
+    }
+
+    /// How many reads were made since that was said.
+    pub(crate) fn reads(&self) -> usize {
+        self.log.lock().unwrap().read
+    }
+
+    fn note_read(&self) -> io::Result<()> {
+        let mut log = self.log.lock().unwrap();
+        log.read += 1;
+        if log.failing_read == Some(log.read - 1) {
+            return Err(io::ErrorKind::Other.into());
+        }
+        Ok(())
     }
 
     /// How many changing calls were made, those that failed included.
@@ -110,7 +134,11 @@ impl LogDisk {
         if let Some(at) = log.fails.at
             && (number == at || (log.fails.forever && number > at))
         {
-            let needs_space = matches!(call, Call::Write(..) | Call::SetLen(..) | Call::Create(_));
+            let needs_space = match call {
+                Call::Write(..) => !log.fails.growth_only,
+                Call::SetLen(..) | Call::Create(_) => true,
+                Call::Sync(_) | Call::SyncNames => false,
+            };
             if !log.fails.is_full || needs_space {
                 let kind = if log.fails.is_full {
                     io::ErrorKind::StorageFull
@@ -147,6 +175,7 @@ impl Disk for LogDisk {
 
 impl DiskFile for LogFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.note_read()?;
         self.file.read_at(buf, offset)
     }
 
@@ -161,7 +190,10 @@ impl DiskFile for LogFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.disk.note(Call::SetLen(self.name.clone(), len))?;
+        // Nothing stands in the way of a file that becomes shorter.
+        if !self.disk.log.lock().unwrap().fails.growth_only || len > self.file.len()? {
+            self.disk.note(Call::SetLen(self.name.clone(), len))?;
+        }
         self.file.set_len(len)
     }
 
