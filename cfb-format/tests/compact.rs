@@ -11,5 +11,7 @@ mod corpus;
 mod fragmented;
 #[path = "compact/in_place.rs"]
 mod in_place;
+#[path = "compact/large.rs"]
+mod large;
 #[path = "compact/rewrite.rs"]
 mod rewrite;
