@@ -4,13 +4,16 @@
 //! Streams are served in order of their evidence. First those whose chain has
 //! exactly the length that the entry promises and ends with the mark for it:
 //! they are certain, and whatever else enters their units is wrong there. Then
-//! those whose links contradict nobody. What is left has lost a link; it goes
-//! on with the piece of a chain that has exactly the missing length, or with
-//! the unit behind, and is marked as guessed from there on.
+//! those whose links contradict nobody. What is left has lost a link and is
+//! marked as guessed from there on. Where the missing length tells how it goes
+//! on, by a piece of a chain that has it or by where the way behind ends, that is a
+//! [claim](claims), and the claims that take the least on trust are served first; then
+//! what is likely: the nearest piece of the length, or the unit behind.
 //!
 //! Every step either claims a unit for good or is counted against a bound in
 //! proportion to the table.
 
+mod claims;
 mod guess;
 
 use std::ops::Range;
@@ -130,7 +133,7 @@ impl Links {
             present,
             wants: Vec::new(),
             found: Vec::new(),
-            wasted_left: 8 * units as u64 + 1024,
+            wasted_left: 16 * units as u64 + 1024,
             shared_left: units as u64,
             survey: Survey::default(),
             cells,
@@ -273,8 +276,9 @@ impl Links {
         self.wasted_left = self.wasted_left.saturating_sub(theirs.runs.len() as u64);
         let Some(from) = theirs.position(at) else { return false };
         let rest = self.wants[other].units - from;
-        // A link to where another stream starts is wrong, and the start is right.
-        let linked_to_start = from == 0 && count > 0;
+        // A link to where another stream starts is wrong, and the start is right; so may be
+        // one of zeros, which is what overwriting leaves.
+        let linked_to_start = (from == 0 || at == 0) && count > 0;
         if linked_to_start || count + rest != self.wants[id].units || rest > self.shared_left {
             return false;
         }
@@ -378,6 +382,37 @@ mod tests {
         assert_eq!(links.found(id).runs, [(0, 1), (3, 3)]);
         assert_eq!(links.found(id).guessed.first(), Some(&(1..4)));
         assert_eq!(links.unowned_chains(), [(1, 2)]);
+    }
+
+    #[test]
+    fn of_two_streams_that_miss_a_piece_the_one_before_it_has_the_better_claim() {
+        // Both have lost a link and miss two units; one of them ends where the piece begins.
+        let mut links = links(&[UNKNOWN, END, UNKNOWN, 4, END, UNKNOWN, UNKNOWN]);
+        let one = links.add(want(2, 3), true);
+        let other = links.add(want(5, 3), true);
+        links.settle(|_| true);
+        assert_eq!(links.found(one).runs, [(2, 3)]);
+        assert_eq!(links.found(one).guessed.first(), Some(&(1..3)));
+        assert_ne!(links.found(other).runs.get(1), Some(&(3, 2)));
+    }
+
+    #[test]
+    fn a_link_to_a_unit_that_lost_its_own_is_followed_and_what_comes_behind_guessed() {
+        let mut links = links(&[3, END, END, FREE_SECTOR, FREE_SECTOR, 6, 7, END]);
+        let id = links.add(want(0, 5), true);
+        links.settle(|_| true);
+        assert_eq!(links.found(id).runs, [(0, 1), (3, 1), (5, 3)]);
+        assert_eq!(links.found(id).guessed.first(), Some(&(1..5)));
+    }
+
+    #[test]
+    fn a_lost_link_of_zeros_is_no_claim_to_the_first_unit() {
+        let mut links = links(&[1, END, 3, 0, END]);
+        let first = links.add(want(0, 2), true);
+        let id = links.add(want(2, 3), true);
+        links.settle(|_| true);
+        assert!(links.found(first).doubtful.is_empty());
+        assert_eq!(links.found(id).runs, [(2, 3)]);
     }
 
     #[test]

@@ -9,12 +9,14 @@ use cfb_format::{CompoundFile, Entry, EntryId};
 
 use crate::judge::{Repaired, repaired};
 
-/// Damaged files that none of twelve readers reads whole, and of which a tolerant open reads one stream otherwise: by a link
+/// Damaged files that, but for one, none of twelve readers reads whole, and of which a tolerant open reads one stream otherwise: by a link
 /// that stands among overwritten ones, or leads to a sector that no chain goes on from. Repair takes such a link as lost,
-/// and marks what it guesses instead.
-const OTHERWISE: [&str; 4] = [
+/// and marks what it guesses instead. Of the one that three readers read whole, the MiniFAT has zeros there, and they lead
+/// all streams to the first mini sector, which another one starts with.
+const OTHERWISE: [&str; 5] = [
     "0587cbef02884b5a.cfb",
     "07b48fcd8a3b85a8.cfb",
+    "56a323fbcf78dfc3.cfb",
     "574a4550e7e63a8e.cfb",
     "60a122ad09b2286e.cfb",
 ];

@@ -10,6 +10,7 @@ mod corpus;
 mod directory;
 mod header;
 mod hostile;
+mod information;
 mod intact;
 mod judge;
 mod random;

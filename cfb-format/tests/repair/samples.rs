@@ -39,6 +39,25 @@ impl Sample {
         sectors.map(|(sector, _)| (sector + 1) * self.sector_bytes()).collect()
     }
 
+    /// Where each part of the FAT is.
+    pub(crate) fn fat_places(&self) -> Vec<usize> {
+        let word = |at: usize| u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap());
+        let mut named: Vec<u32> = (0..109).map(|nth| word(0x4C + 4 * nth)).collect();
+        let mut next = word(0x44);
+        while next < 0xFFFF_FFFA {
+            let at = (next as usize + 1) * self.sector_bytes();
+            named.extend((0..self.sector_bytes() / 4 - 1).map(|nth| word(at + 4 * nth)));
+            next = word(at + self.sector_bytes() - 4);
+        }
+        named.retain(|&sector| sector < 0xFFFF_FFFA);
+        named.into_iter().map(|sector| (sector as usize + 1) * self.sector_bytes()).collect()
+    }
+
+    /// Where each part of the `MiniFAT` is.
+    pub(crate) fn mini_fat_places(&self) -> Vec<usize> {
+        self.chain_at(0x3C)
+    }
+
     /// Where in the file each sector or mini sector of a stream is, with its length.
     pub(crate) fn places(&self, path: &str) -> Vec<(usize, usize)> {
         let item = self.account.item(path);
@@ -65,7 +84,12 @@ impl Sample {
 
     /// Where the directory's sectors are, in its order.
     pub(crate) fn directory(&self) -> Vec<usize> {
-        let first = u32::from_le_bytes(self.bytes[0x30..0x34].try_into().unwrap());
+        self.chain_at(0x30)
+    }
+
+    /// Where the sectors of the chain are whose start is a field of the header.
+    fn chain_at(&self, field: usize) -> Vec<usize> {
+        let first = u32::from_le_bytes(self.bytes[field..field + 4].try_into().unwrap());
         let (mut at, mut sectors) = (first, Vec::new());
         while at < 0xFFFF_FFFA {
             sectors.push((at as usize + 1) * self.sector_bytes());
@@ -128,6 +152,37 @@ pub(crate) fn worn(version: Version) -> Sample {
     drop(streams);
     file.flush().unwrap();
     Sample::new(&format!("worn {version:?}"), memory.to_vec())
+}
+
+/// Streams that grew by turns, so that all of the larger ones are in eight pieces.
+pub(crate) fn turns(version: Version) -> Sample {
+    let memory = MemStorage::new();
+    let file = CreateOptions::new().version(version).create_storage(memory.clone()).unwrap();
+    let sizes = [20, 300, 1500, 4095, 4096, 9000, 20_000, 50_000];
+    let mut streams = Vec::new();
+    for (nth, storage) in ["", "A/", "A/B/"].iter().enumerate() {
+        if !storage.is_empty() {
+            file.create_storage(storage.trim_end_matches('/')).unwrap();
+        }
+        for (at, &len) in sizes.iter().enumerate() {
+            let content = pattern((1 + nth * 10 + at) as u32, len + 700 * nth);
+            streams.push((format!("{storage}stream {nth}{at}"), content));
+        }
+    }
+    for round in 0..8 {
+        for (path, bytes) in &streams {
+            let piece = bytes.len().div_ceil(8);
+            let (from, to) = (round * piece, ((round + 1) * piece).min(bytes.len()));
+            let stream = match round {
+                0 => file.create_stream(path).unwrap(),
+                _ => file.open_stream(path.as_str()).unwrap(),
+            };
+            stream.write_at(&bytes[from.min(to)..to], from as u64).unwrap();
+        }
+        file.flush().unwrap();
+    }
+    drop(file);
+    Sample::new(&format!("by turns {version:?}"), memory.to_vec())
 }
 
 /// Large enough for DIFAT sectors.

@@ -3,23 +3,21 @@
 
 use std::collections::HashMap;
 
+use super::claims::LONG_UNITS;
 use super::{Found, GAP, Links, METADATA, NOBODY, State, UNKNOWN, Want, stamp};
-use crate::layout::END_OF_CHAIN;
+use crate::layout::{END_OF_CHAIN, FREE_SECTOR};
 use crate::repair::ranges;
-
-/// Pieces of chains of this length or more hardly ever have the same length.
-const LONG_UNITS: u64 = 12;
 
 /// What is known about the table while streams are guessed.
 #[derive(Default)]
 pub(super) struct Survey {
     /// Links to each unit from units that nobody has, and starts at it.
-    into: Vec<u8>,
-    starts: Vec<u8>,
+    pub(super) into: Vec<u8>,
+    pub(super) starts: Vec<u8>,
     /// Pieces of chains without a start: first unit to length.
-    pieces: HashMap<u32, u64>,
+    pub(super) pieces: HashMap<u32, u64>,
     /// For each unit, the first from it on that is taken or begins a stream.
-    blocked: Vec<u32>,
+    pub(super) blocked: Vec<u32>,
     /// The first units of the pieces of one length, ascending.
     by_length: HashMap<u64, Vec<u32>>,
 }
@@ -40,12 +38,10 @@ impl Links {
         self.find_blocked();
         // By where they start: each ends where the next begins at the latest.
         open.sort_by_key(|&id| (self.wants[id].start, id));
+        self.serve_claims(&mut open, &may_guess);
         let (with_start, without): (Vec<usize>, Vec<usize>) =
             open.into_iter().partition(|&id| self.is_free(self.wants[id].start));
-        for id in with_start {
-            self.guess(id, may_guess(id));
-        }
-        for id in without {
+        for id in with_start.into_iter().chain(without) {
             self.guess(id, may_guess(id));
         }
         for id in absurd {
@@ -75,7 +71,7 @@ impl Links {
     }
 
     /// The unit that a unit's cell leads to, if nothing contradicts.
-    fn next_unit(&self, unit: u32) -> Option<u32> {
+    pub(super) fn next_unit(&self, unit: u32) -> Option<u32> {
         let next = self.cell(unit)?;
         let cell = self.cell(next)?;
         let alone = self.is_free(next)
@@ -89,7 +85,7 @@ impl Links {
     }
 
     /// Whether a neighbour of a unit's cell is impossible or zero.
-    fn is_at_edge(&self, unit: u32) -> bool {
+    pub(super) fn is_at_edge(&self, unit: u32) -> bool {
         let damaged = |unit: Option<u32>| {
             let cell = unit.and_then(|unit| self.cell(unit));
             matches!(cell, Some(UNKNOWN | 0))
@@ -142,7 +138,7 @@ impl Links {
                 continue;
             }
             let (mut at, mut count) = (first, 1);
-            while let Some(next) = self.next_unit(at) {
+            while let Some(next) = self.next_unit(at).or_else(|| self.lone_link(at)) {
                 at = next;
                 count += 1;
             }
@@ -220,6 +216,9 @@ impl Links {
             at = start;
         }
         let mut count = 0;
+        // Whether the way behind lost links comes to an end where it should: all along
+        // it the answer is the same.
+        let mut fits_behind = None;
         while count < want.units {
             self.owner[at as usize] = stamp(id);
             found.push(at);
@@ -237,7 +236,8 @@ impl Links {
                 ranges::add(&mut found.doubtful, count - 1..count);
                 break;
             }
-            let next = if may_guess { self.guess_next(at, want.units - count) } else { None };
+            let rest = want.units - count;
+            let next = if may_guess { self.guess_next(at, rest, &mut fits_behind) } else { None };
             if let Some(next) = next {
                 guessed_from = guessed_from.or(Some(count));
                 at = next;
@@ -254,7 +254,7 @@ impl Links {
     }
 
     /// A piece of just this length: the only one, or if `near` the first behind a unit.
-    fn piece_of(&mut self, units: u64, near: Option<u32>) -> Option<u32> {
+    pub(super) fn piece_of(&mut self, units: u64, near: Option<u32>) -> Option<u32> {
         let firsts = self.survey.by_length.get(&units)?;
         let mut found: Option<u32> = None;
         for &first in firsts {
@@ -273,7 +273,7 @@ impl Links {
     }
 
     /// Whether the links from a unit on, whoever has them, end after just so many units.
-    fn ends_after(&mut self, from: u32, units: u64) -> bool {
+    pub(super) fn ends_after(&mut self, from: u32, units: u64) -> bool {
         let mut at = from;
         for _ in 1..units {
             let Some(next) = self.cell(at).filter(|_| self.wasted_left > 0) else { return false };
@@ -284,26 +284,25 @@ impl Links {
     }
 
     /// What may come after a unit whose link is lost, with `rest` units to go.
-    fn guess_next(&mut self, at: u32, rest: u64) -> Option<u32> {
+    fn guess_next(&mut self, at: u32, rest: u64, fits_behind: &mut Option<bool>) -> Option<u32> {
         let cell = self.cells[at as usize];
-        if self.cell(cell).is_some() && self.ends_after(cell, rest) {
+        if cell == END_OF_CHAIN {
             return None;
         }
-        let mut behind = at + 1;
-        while self.owner.get(behind as usize) == Some(&METADATA) {
-            behind += 1;
+        // Zeros are what overwriting leaves, more often than a second link to the first unit.
+        let is_link = cell != 0 && self.cell(cell).is_some() && !self.is_start(cell);
+        if is_link && self.ends_after(cell, rest) {
+            return self.lone_link(at);
         }
-        let can_be_next = behind < self.present
-            && self.is_free(behind)
-            && self.survey.starts[behind as usize] == 0
-            && (self.survey.into[behind as usize] == 0 || cell == behind)
-            && (self.cells[behind as usize] != END_OF_CHAIN || rest == 1);
-        let behind = can_be_next.then_some(behind);
+        let behind = self.unit_behind(at, rest);
         if behind.is_some_and(|behind| self.survey.pieces.get(&behind) == Some(&rest)) {
             return behind;
         }
+        if let Some(next) = self.lone_link(at) {
+            return Some(next);
+        }
         // A link that looks sound and is contradicted by others is followed as doubtful.
-        if self.cell(cell).is_some() && !self.looks_damaged(at) {
+        if is_link && !self.looks_damaged(at) {
             return None;
         }
         // Where a piece of another length lies, the stream does not go on.
@@ -311,21 +310,44 @@ impl Links {
         let room = behind.map(|behind| u64::from(self.survey.blocked[behind as usize] - behind));
         // What fits just between here and the next stream belongs here, and a long
         // piece does not have the missing length by accident.
-        if room != Some(rest)
-            && rest >= LONG_UNITS
-            && let Some(piece) = self.piece_of(rest, None)
-        {
-            return Some(piece);
+        if room == Some(rest) {
+            return behind;
+        }
+        let piece = self.piece_of(rest, None);
+        let is_marked_free =
+            behind.is_some_and(|behind| self.cells[behind as usize] == FREE_SECTOR);
+        let goes_behind = behind.is_some_and(|behind| match *fits_behind {
+            Some(fits) => fits,
+            None => *fits_behind.insert(self.reaches_end(behind, rest)),
+        });
+        if piece.is_some() && (rest >= LONG_UNITS || behind.is_none()) {
+            return piece;
+        }
+        if goes_behind && piece.is_none() {
+            return behind;
+        }
+        if goes_behind {
+            return behind;
+        }
+        if is_marked_free && piece.is_some() {
+            return piece;
         }
         if room.is_some_and(|room| room >= rest) {
             return behind;
         }
-        self.piece_of(rest, None).or(behind).or_else(|| self.piece_of(rest, Some(at)))
+        piece.or(behind).or_else(|| self.piece_of(rest, Some(at)))
+    }
+
+    /// Whether a stream starts at a unit: a link to it is wrong.
+    pub(super) fn is_start(&self, unit: u32) -> bool {
+        let owner = self.owner.get(unit as usize).copied().unwrap_or(NOBODY);
+        let is_owners = self.wants.get(owner as usize).is_some_and(|want| want.start == unit);
+        is_owners || self.survey.starts.get(unit as usize).is_some_and(|&count| count > 0)
     }
 
     /// Whether a cell that is a possible link has the marks of overwriting:
     /// zeros, or neighbours that are the same or impossible.
-    fn looks_damaged(&self, at: u32) -> bool {
+    pub(super) fn looks_damaged(&self, at: u32) -> bool {
         let cell = self.cells[at as usize];
         let same = |unit: Option<u32>| unit.and_then(|unit| self.cell(unit)) == Some(cell);
         cell == 0 || self.is_at_edge(at) || same(at.checked_sub(1)) || same(at.checked_add(1))
