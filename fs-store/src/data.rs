@@ -108,17 +108,44 @@ fn write_groups(
         }
         let (group, after) = rest.split_at(count);
         let goal = written.last().and_then(|written| extents_of(&written.body).last().copied());
-        let extents = space.allocate(sectors, Purpose::Object, goal, flush)?;
-        match write_group(space, group, &extents) {
-            Ok(mut group) => written.append(&mut group),
-            Err(error) => {
-                space.release(extents);
-                return Err(error);
+        let together = space.try_run(sectors, Purpose::Object, goal);
+        match together {
+            Some(extents) => write_to(space, group, extents, written)?,
+            // Room is in smaller places, where each can have a run of its own.
+            None if group.len() > 1 && space.is_ample(sectors) => {
+                for value in group {
+                    let (data, sums) = sectors_of(space, value.len() as u64);
+                    let extents = space.allocate(data + sums, Purpose::Object, None, flush)?;
+                    write_to(space, &[value], extents, written)?;
+                }
+            }
+            None => {
+                let extents = space.allocate(sectors, Purpose::Object, goal, flush)?;
+                write_to(space, group, extents, written)?;
             }
         }
         rest = after;
     }
     Ok(())
+}
+
+/// Writes a group to sectors that were taken for it, or gives them back.
+fn write_to(
+    space: &Space,
+    group: &[&[u8]],
+    extents: Extents,
+    written: &mut Vec<Written>,
+) -> Result<()> {
+    match write_group(space, group, &extents) {
+        Ok(mut group) => {
+            written.append(&mut group);
+            Ok(())
+        }
+        Err(error) => {
+            space.release(extents);
+            Err(error)
+        }
+    }
 }
 
 /// Writes values one behind the other, each followed by its checksums if they are many.

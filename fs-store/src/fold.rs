@@ -38,7 +38,7 @@ pub(crate) fn least_segment_bytes(limit: u64) -> u64 {
 }
 
 /// What is used by the part of the store that is in the index.
-const SEGMENT_PART: u64 = 128;
+const SEGMENT_PART: u64 = 256;
 
 /// A journal that fills up faster than this gets larger segments.
 const BUSY: Duration = Duration::from_secs(1);
@@ -346,8 +346,8 @@ impl Engine {
         let in_use = (usage.total - usage.free) * u64::from(self.space.sector_bytes);
         let current = bytes(self.journal()?.segment().0);
         let is_busy = state.last.is_some_and(|last| last.elapsed() < BUSY);
-        let by_load = if is_busy && room > 0 { current * 2 } else { 0 };
-        let by_size = (in_use / SEGMENT_PART).next_power_of_two();
+        let by_size = in_use / SEGMENT_PART;
+        let by_load = if is_busy && room > 0 { (current * 2).min(2 * by_size) } else { 0 };
         let least = least_segment_bytes(self.segment_limit);
         let want = by_load.max(by_size).clamp(least, self.segment_limit.max(least)).max(room);
         if let Some(spare) = state.spare.take() {

@@ -25,16 +25,20 @@ use crate::extent::{Extent, Extents, pieces, push};
 use crate::layout::{encode_file_header, file_name, reserved_sectors};
 
 /// A file grows by at least so much at once.
-const LEAST_GROWTH_BYTES: u64 = 1 << 20;
+const LEAST_GROWTH_BYTES: u64 = 256 << 10;
 
 /// And by at most so much ahead of what is wanted.
 const MOST_GROWTH_BYTES: u64 = 64 << 20;
 
 /// A file grows by this part of its size.
-const GROWTH_PART: u64 = 32;
+const GROWTH_PART: u64 = 64;
 
-/// Objects in pieces: none shorter than this, unless the files cannot grow.
-const LEAST_PIECE_BYTES: u64 = 64 << 10;
+/// An object in pieces has about so many at most, unless the files cannot grow.
+const MOST_PIECES: u64 = 64;
+
+/// This part of all sectors is left for runs to be found in: with less free, files
+/// grow before objects are put into pieces.
+const SLACK_PART: u64 = 64;
 
 /// The block files of a store.
 pub(crate) struct Space {
@@ -311,15 +315,13 @@ impl Space {
         flush: &dyn Fn() -> Result<()>,
     ) -> Result<Extents> {
         assert!(count > 0, "nothing to allocate");
-        let least = (LEAST_PIECE_BYTES / u64::from(self.sector_bytes)).max(1);
-        let least = u32::try_from(least.min(count.div_ceil(4))).expect("a few");
         let mut has_flushed = false;
         loop {
             let mut state = self.lock();
-            if let Some(taken) = self.take(&mut state, count, purpose, goal, least) {
+            if let Some(taken) = self.take(&mut state, count, purpose, goal, false) {
                 return Ok(taken);
             }
-            let enough = count.max(state.total() / GROWTH_PART / 2);
+            let enough = count.max(state.total() / SLACK_PART);
             if !has_flushed && state.waiting > 0 && state.waiting >= enough {
                 drop(state);
                 has_flushed = true;
@@ -330,7 +332,7 @@ impl Space {
             drop(state);
             let Err(refusal) = self.grow(wanted) else { continue };
             let mut state = self.lock();
-            if let Some(taken) = self.take(&mut state, count, purpose, goal, 1) {
+            if let Some(taken) = self.take(&mut state, count, purpose, goal, true) {
                 return Ok(taken);
             }
             if !has_flushed && state.waiting > 0 {
@@ -354,19 +356,51 @@ impl Space {
         count: u64,
         purpose: Purpose,
         goal: Option<Extent>,
-        least: u32,
+        is_last: bool,
     ) -> Option<Extents> {
+        let least = u32::try_from(count.div_ceil(MOST_PIECES)).unwrap_or(u32::MAX);
         self.reclaim(state);
         if purpose == Purpose::Object && state.free_count() < count + state.reserve {
             return None;
         }
         let taken = match state.take_run(count, goal) {
             Some(run) => Extents::from_elem(run, 1),
-            None if purpose == Purpose::Object => state.take_pieces(count, least)?,
+            None if purpose == Purpose::Object => {
+                let is_ample = state.free_count() >= count + state.total() / SLACK_PART;
+                if !is_ample && !is_last {
+                    return None;
+                }
+                state.take_pieces(count, if is_last { 1 } else { least })?
+            }
             None => return None,
         };
         state.unsettled += count;
         Some(taken)
+    }
+
+    /// Takes `count` sectors in one run, if there is one and much else is free too:
+    /// nothing grows for it.
+    pub(crate) fn try_run(
+        &self,
+        count: u64,
+        purpose: Purpose,
+        goal: Option<Extent>,
+    ) -> Option<Extents> {
+        let mut state = self.lock();
+        self.reclaim(&mut state);
+        if purpose == Purpose::Object && state.free_count() < count + state.reserve {
+            return None;
+        }
+        let run = state.take_run(count, goal)?;
+        state.unsettled += count;
+        Some(Extents::from_elem(run, 1))
+    }
+
+    /// Whether `count` sectors can be had from what is free, in runs or pieces,
+    /// without using up what is left for runs.
+    pub(crate) fn is_ample(&self, count: u64) -> bool {
+        let state = self.lock();
+        state.free_count() >= count + state.reserve + state.total() / SLACK_PART
     }
 
     /// Sectors that were taken are part of a commit now.

@@ -285,12 +285,21 @@ impl<'a> Zone<'a> {
         if let Some(rest) = self.rest.take() {
             self.space.release([rest]);
         }
-        let wanted = count.max(ZONE_BYTES / u64::from(self.space.sector_bytes));
+        let most = count.max(ZONE_BYTES / u64::from(self.space.sector_bytes));
+        // What is free first, in shorter runs if need be.
+        let mut wanted = most;
+        let mut free = None;
+        while free.is_none() && wanted >= count {
+            free = self.space.try_run(wanted, Purpose::Own, None);
+            wanted = if wanted == count { 0 } else { (wanted / 2).max(count) };
+        }
         let take = |count| self.space.allocate(count, Purpose::Own, None, &|| Ok(()));
-        // Nearly full, there is perhaps no room for so many in one run.
-        let room = match take(wanted) {
-            Err(Error::Full { .. }) if wanted > count => take(count)?,
-            room => room?,
+        let room = match free {
+            Some(room) => room,
+            None => match take(most) {
+                Err(Error::Full { .. }) if most > count => take(count)?,
+                room => room?,
+            },
         };
         self.rest = Some(room[0]);
         Ok(room[0])
