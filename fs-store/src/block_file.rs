@@ -12,11 +12,20 @@ pub(crate) struct BlockFile {
     pub(crate) name: String,
     file: Arc<dyn DiskFile>,
     is_dirty: AtomicBool,
+    /// As much of the file as there was when somebody last wanted more.
+    #[cfg(feature = "mmap")]
+    mapping: std::sync::Mutex<Option<crate::disk::Mapping>>,
 }
 
 impl BlockFile {
     pub(crate) fn new(name: String, file: Arc<dyn DiskFile>) -> Self {
-        Self { name, file, is_dirty: AtomicBool::new(false) }
+        Self {
+            name,
+            file,
+            is_dirty: AtomicBool::new(false),
+            #[cfg(feature = "mmap")]
+            mapping: std::sync::Mutex::default(),
+        }
     }
 
     /// Fills `buf` from byte `offset` on; how many bytes there were.
@@ -27,6 +36,17 @@ impl BlockFile {
     /// Appends up to `len` bytes from byte `offset` on.
     pub(crate) fn read_onto(&self, buf: &mut Vec<u8>, len: usize, offset: u64) -> Result<()> {
         self.file.read_onto(buf, len, offset).doing("reading", &self.name, offset)
+    }
+
+    /// The file in memory, at least its first `end` bytes; none if that cannot be had.
+    #[cfg(feature = "mmap")]
+    pub(crate) fn mapped(&self, end: u64) -> Result<Option<crate::disk::Mapping>> {
+        let mut mapping = self.mapping.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let reaches = |mapping: &crate::disk::Mapping| (**mapping).as_ref().len() as u64 >= end;
+        if !mapping.as_ref().is_some_and(reaches) {
+            *mapping = self.file.map().doing("mapping", &self.name, 0)?;
+        }
+        Ok(mapping.clone().filter(reaches))
     }
 
     /// Writes all pieces, one behind the other.

@@ -375,6 +375,12 @@ pub(crate) fn read_all(space: &Space, body: &Body, len: u64) -> Result<Bytes, Re
     }
 }
 
+/// Checks all bytes of an object that are in memory already.
+#[cfg(feature = "mmap")]
+pub(crate) fn check_bytes(space: &Space, placed: &Placed, bytes: &[u8]) -> Result<(), ReadError> {
+    ObjectReader::new(space, placed, bytes.len() as u64).check(bytes, 0)
+}
+
 /// Reads an object against its checksums, a piece at a time.
 pub(crate) fn check_all(space: &Space, body: &Body, len: u64) -> Result<(), ReadError> {
     let Body::Sectors(placed) = body else { return Ok(()) };

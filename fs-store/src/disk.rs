@@ -5,6 +5,8 @@
 //! does when one fails, brings their own.
 
 mod dir;
+#[cfg(feature = "mmap")]
+mod mapping;
 mod memory;
 
 pub use dir::DirDisk;
@@ -12,6 +14,9 @@ pub use memory::MemDisk;
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+
+/// The bytes of a file in memory.
+pub type Mapping = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// A place for the files of one store.
 pub trait Disk: Send + Sync {
@@ -109,6 +114,17 @@ pub trait DiskFile: Send + Sync {
     /// Those of the system. What was written since the last call that
     /// succeeded may or may not be there then.
     fn sync(&self) -> io::Result<()>;
+
+    /// The bytes of the file in memory, as far as there are any now, without copying
+    /// them; `None` where that cannot be had. What is written to the file later
+    /// shows in them.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    fn map(&self) -> io::Result<Option<Mapping>> {
+        Ok(None)
+    }
 
     /// Keeps other writers away while the file is open; false if there is one.
     ///

@@ -29,8 +29,8 @@ use std::str::FromStr;
 /// store.put("/music/album:70", b"another one")?;
 ///
 /// let below = store.list(&ListOptions::new().prefix(album.prefix()))?;
-/// let below: Vec<Key> = below.map(|item| Key::from_bytes(&item?.key).ok_or("a key"))
-///     .collect::<Result<_, Box<dyn std::error::Error>>>()?;
+/// let below = below.map(|item| item.map(|item| Key::from_bytes(&item.key).expect("a key")));
+/// let below: Vec<Key> = below.collect::<Result<_, _>>()?;
 /// assert_eq!(below, [Key::new("/music/album:7/cover.jpg"), Key::new("/music/album:7/cover.png")]);
 /// assert_eq!(below[0].parent(), Some(album));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -382,7 +382,7 @@ mod tests {
             prop_assert_eq!(back.as_ref(), Some(&key));
             prop_assert_eq!(key.parts().collect::<Vec<_>>(), parts.clone());
             prop_assert_eq!(key.depth(), parts.len());
-            prop_assert_eq!(Key::new(key.to_string()), key.clone());
+            prop_assert_eq!(Key::new(&key.to_string()), key.clone());
             prop_assert_eq!(Key::new(parts.join("//")), key);
         }
 

@@ -98,6 +98,7 @@
 //! # Features
 //!
 //! - `cli`: the command `fs-store`.
+//! - `mmap`: `Store::get_mapped`, which borrows bytes from a map of the file.
 
 mod batch;
 mod block_file;
@@ -116,6 +117,8 @@ mod key;
 mod layout;
 mod list;
 mod live;
+#[cfg(feature = "mmap")]
+mod mapped;
 mod object;
 mod open;
 mod options;
@@ -128,10 +131,12 @@ mod verify;
 mod writer;
 
 pub use batch::Batch;
-pub use disk::{DirDisk, Disk, DiskFile, MemDisk};
+pub use disk::{DirDisk, Disk, DiskFile, Mapping, MemDisk};
 pub use error::{Error, Result};
 pub use key::Key;
 pub use list::{Item, List, ListOptions};
+#[cfg(feature = "mmap")]
+pub use mapped::Mapped;
 pub use options::{Durability, OpenOptions, PutOptions};
 pub use reader::Reader;
 pub use snapshot::Snapshot;

@@ -486,6 +486,28 @@ impl Store {
         Ok(found?.is_some())
     }
 
+    /// The bytes of a key's object, checked, without a copy where they lie in one
+    /// piece: borrowed from a map of the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`]; [`Error::ReadOnly`] if the store is open for reading
+    /// only, since its writer could change what is borrowed.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// let store = fs_store::Store::create(dir.path())?;
+    /// store.put("a", vec![7; 5000])?;
+    /// let bytes = store.get_mapped("a")?.expect("just put");
+    /// store.delete("a")?;
+    /// assert_eq!(*bytes, [7; 5000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "mmap")]
+    pub fn get_mapped(&self, key: impl AsRef<[u8]>) -> Result<Option<crate::Mapped>> {
+        crate::mapped::get(&self.engine, key.as_ref())
+    }
+
     /// Some of the bytes of a key's object: those of `range` that it has.
     ///
     /// # Errors

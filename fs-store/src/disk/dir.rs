@@ -174,6 +174,11 @@ impl DiskFile for DirFile {
         self.file.sync_data()
     }
 
+    #[cfg(feature = "mmap")]
+    fn map(&self) -> io::Result<Option<super::Mapping>> {
+        super::mapping::map(&self.file).map(Some)
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         try_lock(&self.file)
     }
@@ -226,6 +231,11 @@ impl DiskFile for DirFile {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    #[cfg(feature = "mmap")]
+    fn map(&self) -> io::Result<Option<super::Mapping>> {
+        super::mapping::map(&self.file).map(Some)
     }
 
     fn try_lock(&self) -> io::Result<bool> {
