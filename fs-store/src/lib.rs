@@ -143,3 +143,8 @@ pub use snapshot::Snapshot;
 pub use store::{MAX_KEY_BYTES, MAX_METADATA_BYTES, Stat, Store, Usage};
 pub use verify::Report;
 pub use writer::Writer;
+
+/// The examples of the README are compiled and run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
