@@ -32,6 +32,9 @@ use crate::options::Durability;
 use crate::space::{Pin, Space};
 use crate::tree::{Nodes, Root};
 
+/// Changes of so many bytes may be in memory in any case.
+const LEAST_WEIGHT: u64 = 1 << 20;
+
 /// Keys that are not in the index yet, in order: their object, or that they have none.
 pub(crate) type Overlay = OrdMap<Key, Option<Arc<Object>>>;
 
@@ -64,6 +67,8 @@ pub(crate) struct Commit {
     /// wants to see it.
     pub(crate) recent: Vec<(Key, Option<Arc<Object>>)>,
     pub(crate) counts: Counts,
+    /// Memory that the changes since the last rotation take, in bytes, roughly.
+    pub(crate) weight: u64,
 }
 
 /// How many objects there are.
@@ -176,6 +181,7 @@ impl Engine {
                 frozen: Overlay::new(),
                 recent: Vec::new(),
                 counts,
+                weight: 0,
             }),
             fold: Mutex::new(fold),
             durability,
@@ -320,6 +326,11 @@ impl Engine {
         Ok(committed)
     }
 
+    /// Whether a fold is due for the memory that the last changes take.
+    pub(crate) fn is_heavy(&self, commit: &Commit) -> bool {
+        commit.weight > self.segment_limit.max(LEAST_WEIGHT)
+    }
+
     fn commit_steps(&self, steps: &[Step]) -> Result<Committed> {
         let journal = self.journal()?;
         journal.check()?;
@@ -345,7 +356,7 @@ impl Engine {
             if plan.changes.is_empty() {
                 return Ok(Committed { seq: 0, objects: plan.objects });
             }
-            if !journal.has_room(plan.payload.len()) {
+            if !journal.has_room(plan.payload.len()) || self.is_heavy(&commit) {
                 drop(commit);
                 self.make_room(plan.payload.len())?;
                 continue;
@@ -353,6 +364,7 @@ impl Engine {
             let seq = journal.append(&plan.payload);
             assert_eq!(seq, version, "commits are numbered under their lock");
             commit.counts = plan.counts;
+            commit.weight += weight_of(&plan.changes);
             for (key, object) in &plan.changes {
                 self.live.set(Arc::clone(key), object.clone());
             }
@@ -363,6 +375,20 @@ impl Engine {
             return Ok(Committed { seq, objects: plan.objects });
         }
     }
+}
+
+/// Memory that changes take until they are folded, in bytes, roughly.
+fn weight_of(changes: &[(Key, Option<Arc<Object>>)]) -> u64 {
+    /// The object, its place, and its slots in the live map and the overlay.
+    const CHANGE_BYTES: usize = 400;
+    let bytes = changes.iter().map(|(key, object)| {
+        let body = object.as_ref().map(|object| match &object.body {
+            Body::Inline(bytes) => bytes.len(),
+            Body::Sectors(_) => 0,
+        });
+        CHANGE_BYTES + key.len() + body.unwrap_or(0)
+    });
+    bytes.sum::<usize>() as u64
 }
 
 /// Now, in nanoseconds since 1970.

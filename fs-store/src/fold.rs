@@ -88,7 +88,7 @@ impl Engine {
         // An older fold that failed comes first, and makes no room itself.
         for _ in 0..2 {
             journal.check()?;
-            if journal.has_room(payload) {
+            if journal.has_room(payload) && !self.is_heavy(&self.lock_commit()) {
                 return Ok(());
             }
             self.fold_with(&mut state, frame_bytes(payload) + 3 * BLOCK_BYTES)?;
@@ -145,6 +145,7 @@ impl Engine {
         // What has come since a fold that failed comes along: to do it once more
         // when the journal is read does no harm.
         let newer = std::mem::take(&mut commit.active);
+        commit.weight = 0;
         if commit.frozen.is_empty() {
             commit.frozen = newer;
         } else {

@@ -382,7 +382,8 @@ mod tests {
             prop_assert_eq!(back.as_ref(), Some(&key));
             prop_assert_eq!(key.parts().collect::<Vec<_>>(), parts.clone());
             prop_assert_eq!(key.depth(), parts.len());
-            prop_assert_eq!(Key::new(&key.to_string()), key.clone());
+            let shown = key.to_string();
+            prop_assert_eq!(Key::new(shown), key.clone());
             prop_assert_eq!(Key::new(parts.join("//")), key);
         }
 

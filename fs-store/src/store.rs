@@ -450,14 +450,35 @@ impl Store {
 
     // ------------------------------------------------------------ reading
 
+    /// What a store that is open for reading only takes for damage may be what its
+    /// writer, in another process, has put there since.
+    fn explain<T>(&self, key: &[u8], result: Result<T>) -> Result<T> {
+        let is_doubtful = matches!(result, Err(Error::Corrupt { .. } | Error::Damaged { .. }));
+        if !is_doubtful || !self.options.read_only {
+            return result;
+        }
+        let version = |engine: &Engine| -> Result<Option<u64>> {
+            Ok(engine.lookup(key)?.map(|object| object.version))
+        };
+        let now = open::open(Arc::clone(&self.disk), &self.options);
+        let Ok(now) = now.and_then(|store| version(&store.engine)) else { return result };
+        match version(&self.engine) {
+            Ok(before) if before == now => result,
+            _ => Err(Error::ChangedUnderneath),
+        }
+    }
+
     /// The bytes of a key's object, checked; `None` if it has none.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if they are not what was put; [`Error::Io`].
+    /// [`Error::Corrupt`] if they are not what was put; [`Error::Io`];
+    /// [`Error::ChangedUnderneath`] in a store that is open for reading only.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let space = &self.engine.space;
-        self.engine.with_object(key.as_ref(), |object| read_all(space, &object.body, object.len))
+        let key = key.as_ref();
+        let read = |object: &Object| read_all(space, &object.body, object.len);
+        self.explain(key, self.engine.with_object(key, read))
     }
 
     /// Puts the bytes of a key's object into `out`, in place of what it has, and
@@ -483,7 +504,7 @@ impl Store {
         if !matches!(found, Ok(Some(()))) {
             out.clear();
         }
-        Ok(found?.is_some())
+        Ok(self.explain(key.as_ref(), found)?.is_some())
     }
 
     /// The bytes of a key's object, checked, without a copy where they lie in one
@@ -548,7 +569,7 @@ impl Store {
     /// ```
     pub fn reader(&self, key: impl AsRef<[u8]>) -> Result<Option<Reader>> {
         let pin = self.engine.space.pin();
-        let object = self.engine.lookup(key.as_ref())?;
+        let object = self.explain(key.as_ref(), self.engine.lookup(key.as_ref()))?;
         let space = Arc::clone(&self.engine.space);
         Ok(object.map(|object| Reader::new(space, key.as_ref().into(), object, pin)))
     }
@@ -559,7 +580,7 @@ impl Store {
     ///
     /// [`Error::Io`], [`Error::Damaged`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.engine.lookup(key.as_ref())?.is_some())
+        Ok(self.explain(key.as_ref(), self.engine.lookup(key.as_ref()))?.is_some())
     }
 
     /// What is known of a key's object besides its bytes.
@@ -568,7 +589,8 @@ impl Store {
     ///
     /// [`Error::Io`], [`Error::Damaged`].
     pub fn stat(&self, key: impl AsRef<[u8]>) -> Result<Option<Stat>> {
-        Ok(self.engine.lookup(key.as_ref())?.map(|object| Stat::of(&object)))
+        let object = self.explain(key.as_ref(), self.engine.lookup(key.as_ref()))?;
+        Ok(object.map(|object| Stat::of(&object)))
     }
 
     /// Goes through keys in order, as they are now.
