@@ -222,7 +222,8 @@ impl Chain {
     }
 
     /// Puts `with` in place of as many sectors from the `at`th on, and gives
-    /// those. O(runs behind `at` + runs of `with`).
+    /// those. O(runs behind `at` + runs of `with`); O(log runs) where `with` is one
+    /// run that the one before goes on with, at the cost of a longer one behind.
     ///
     /// # Panics
     ///
@@ -244,11 +245,30 @@ impl Chain {
         let (total, count) = (self.sector_count(), with.sector_count());
         let end = at.checked_add(count).filter(|&end| end <= total);
         assert!(end.is_some(), "replacing {count} from {at:?} on of a chain of {total}");
+        if let Some(old) = self.shift(at.get(), &with) {
+            return old;
+        }
         let mut old = self.split_off(at);
         let rest = old.split_off(count);
         self.append(with);
         self.append(rest);
         old
+    }
+
+    /// [`replace`](Self::replace) where nothing but the border between two runs moves.
+    fn shift(&mut self, at: u32, with: &Self) -> Option<Self> {
+        let [new] = with.parts[..] else { return None };
+        let index = self.part_of(at);
+        let (before, behind) = (*self.parts.get(index.checked_sub(1)?)?, *self.parts.get(index)?);
+        let goes_on = before.cum == at && before.end == new.end - new.cum;
+        let start = behind.end - (behind.cum - before.cum);
+        let rest = start + new.cum;
+        // Something of the run behind stays, and does not join.
+        if !goes_on || rest >= behind.end || rest == new.end {
+            return None;
+        }
+        self.parts[index - 1] = Part { end: new.end, cum: at + new.cum };
+        Some(Run::span(start, rest).into())
     }
 
     /// Where the bytes `range` of the stream lie, in stream order, in maximal

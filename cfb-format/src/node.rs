@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use alloc_core::Chain;
+use alloc_core::{Chain, Run};
 
 use crate::error::{Corruption, Error};
 use crate::state::Found;
@@ -71,7 +71,18 @@ pub(crate) struct Body {
     /// Sectors that took the place of others, as first and count: the table
     /// does not have them yet.
     pub(crate) spliced: Vec<(u32, u32)>,
+    pub(crate) beside: Option<Beside>,
+    /// So many sectors are taken for the next [`Beside`].
+    pub(crate) beside_sectors: u32,
     saved: SavedLen,
+}
+
+/// Sectors that were taken for those of the chain from the `first`th on, which the
+/// saved state refers to: a stream is being written over, and is likely to go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    pub(crate) first: u32,
+    pub(crate) run: Run,
 }
 
 /// How many bytes of a stream a saved state may refer to. Those behind them can
@@ -102,10 +113,41 @@ impl Body {
         };
     }
 
+    /// Leaves sectors behind, to be given back at the next chance.
+    pub(crate) fn discard(&mut self, place: Place, chain: Chain) {
+        match self.garbage.last_mut() {
+            Some((last_place, last)) if *last_place == place => last.append(chain),
+            _ => self.garbage.push((place, chain)),
+        }
+    }
+
+    /// Notes that `count` sectors from the `first`th on took the place of others.
+    pub(crate) fn note_spliced(&mut self, first: u32, count: u32) {
+        match self.spliced.last_mut() {
+            Some((start, before)) if *start + *before == first => *before += count,
+            _ => self.spliced.push((first, count)),
+        }
+    }
+
+    /// How many sectors to take beyond the `count` that a write at `offset` is to
+    /// replace: none, unless it goes on where the last one ended.
+    pub(crate) fn sectors_beside(&mut self, offset: u64, count: u32) -> u32 {
+        let goes_on = !self.fresh.is_empty()
+            && (self.fresh.start..=self.fresh.end).contains(&offset)
+            && self.damage.is_none();
+        if !goes_on || count > MAX_AHEAD_SECTORS / 4 {
+            self.beside_sectors = MIN_AHEAD_SECTORS;
+            return 0;
+        }
+        let wanted = self.beside_sectors.max(4 * count);
+        self.beside_sectors = (wanted * 2).min(MAX_AHEAD_SECTORS);
+        wanted
+    }
+
     /// Goes over to another chain. The old one is given back at the next chance.
     pub(crate) fn leave_chain(&mut self, new: Chain, place: Place) {
         let old = std::mem::replace(&mut self.chain, new);
-        self.garbage.push((self.place, old));
+        self.discard(self.place, old);
         self.spliced.clear();
         self.fresh = 0..0;
         self.place = place;
@@ -157,6 +199,8 @@ impl Node {
                 changed: false,
                 fresh: 0..0,
                 spliced: Vec::new(),
+                beside: None,
+                beside_sectors: MIN_AHEAD_SECTORS,
                 saved: SavedLen { at_most, settled: len, saves_count },
             }),
         }

@@ -259,18 +259,32 @@ impl<S: Storage> Shared<S> {
     /// Copies bytes of a chain to the same place in another.
     pub(crate) fn copy_chain(
         &self,
+        from: (Place, &Chain),
+        to: (Place, &Chain),
+        range: Range<u64>,
+    ) -> Result<(), Error> {
+        self.copy_from(from, 0, to, range)
+    }
+
+    /// Copies the bytes `range` of a chain from another one, in which they are that
+    /// many less `before`.
+    pub(crate) fn copy_from(
+        &self,
         (from_place, from): (Place, &Chain),
+        before: u64,
         (to_place, to): (Place, &Chain),
         range: Range<u64>,
     ) -> Result<(), Error> {
+        if range.start >= range.end {
+            return Ok(());
+        }
         let small = |bytes: u64| usize::try_from(bytes).expect("at most 256 KiB");
-        let len = range.end.saturating_sub(range.start);
-        let mut buffer = vec![0; small(len.min(COPY_BYTES))];
+        let mut buffer = vec![0; small((range.end - range.start).min(COPY_BYTES))];
         let mut at = range.start;
         while at < range.end {
             let count = (range.end - at).min(COPY_BYTES);
             let piece = &mut buffer[..small(count)];
-            self.read_chain(from_place, from, at, piece)?;
+            self.read_chain(from_place, from, at - before, piece)?;
             self.write_chain(to_place, to, at, piece)?;
             at += count;
         }

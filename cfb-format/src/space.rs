@@ -370,6 +370,15 @@ impl Space {
         stale
     }
 
+    /// How many sectors of a chain from the `at`th on lie in one run, none of them fresh.
+    pub(crate) fn stale_from(&self, chain: &Chain, at: u32) -> u32 {
+        let Some(run) = chain.locate(SectorCount::new(at)) else { return 0 };
+        match self.changes.split(run).next() {
+            Some((piece, false)) => piece.count().get(),
+            _ => 0,
+        }
+    }
+
     /// Takes `count` sectors as a chain of its own, from `goal` on if those are free.
     ///
     /// # Errors

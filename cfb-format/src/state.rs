@@ -16,7 +16,7 @@ use crate::header::Header;
 use crate::layout::{
     DIFAT_SECTOR, END_OF_CHAIN, FAT_SECTOR, FREE_SECTOR, HEADER_BYTES, MAX_REGULAR_SECTOR,
 };
-use crate::node::{Body, MAX_AHEAD_SECTORS, Node, Place, ahead_sectors};
+use crate::node::{Beside, Body, MAX_AHEAD_SECTORS, Node, Place, ahead_sectors};
 use crate::space::Space;
 use crate::table::Table;
 use crate::version::{Geometry, Version};
@@ -611,15 +611,19 @@ impl State {
     /// bytes `range` and that the saved state refers to; and which of the
     /// chain's they replace first. `None` if there are none.
     ///
+    /// Of a stream that is written over in a row, the body gets sectors for what
+    /// comes next.
+    ///
     /// # Errors
     ///
     /// [`Error::FileFull`]; nothing is taken then.
     pub(crate) fn replacement(
         &mut self,
-        place: Place,
-        chain: &Chain,
+        body: &mut Body,
         range: &Range<u64>,
     ) -> Result<Option<(u32, Chain)>, Error> {
+        let place = body.place;
+        let chain = &body.chain;
         if !self.atomic || range.is_empty() {
             return Ok(None);
         }
@@ -636,7 +640,29 @@ impl State {
         // pieces lies in one run again.
         let before = first.checked_sub(1).and_then(|at| chain.locate(SectorCount::new(at)));
         let goal = before.map(|run| SectorId::new(run.start().get() + 1));
+        let next = first + count;
+        let ahead = if place == Place::Regular { space.stale_from(chain, next) } else { 0 };
+        let ahead = body.sectors_beside(range.start, count).min(ahead);
+        if ahead > 0
+            && let Ok(mut new) = self.take(place, count + ahead, goal)
+        {
+            let rest = new.split_off(SectorCount::new(count));
+            match rest.last_run() {
+                Some(run) if rest.run_count() == 1 => {
+                    body.beside = Some(Beside { first: next, run });
+                }
+                _ => self.release(place, &rest),
+            }
+            return Ok(Some((first, new)));
+        }
         Ok(Some((first, self.take(place, count, goal)?)))
+    }
+
+    /// Gives back what was taken for a stream that is being written over.
+    pub(crate) fn release_beside(&mut self, body: &mut Body) {
+        if let Some(beside) = body.beside.take() {
+            self.release(Place::Regular, &beside.run.into());
+        }
     }
 
     /// Takes sectors as a chain of its own.
@@ -712,6 +738,7 @@ impl State {
         if !body.changed || body.removed {
             return;
         }
+        self.release_beside(body);
         for (place, chain) in std::mem::take(&mut body.garbage) {
             self.release(place, &chain);
         }
@@ -777,6 +804,7 @@ impl State {
             self.make_spaces();
             let node = self.node(slot);
             let mut body = node.body.write().expect("not poisoned");
+            self.release_beside(&mut body);
             for (place, chain) in std::mem::take(&mut body.garbage) {
                 self.release(place, &chain);
             }

@@ -1,18 +1,18 @@
 //! [`Stream`]: the bytes of one stream.
 
+mod changing;
+
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use alloc_core::{Chain, SectorCount};
-
+use self::changing::Keep;
 use crate::commit::{self, Durability};
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::node::{Body, Node, Place};
-use crate::shared::{Shared, ZEROS};
+use crate::node::{Node, Place};
+use crate::shared::Shared;
 use crate::storage::Storage;
-use crate::write_behind::DIRECT_BYTES;
 
 /// Reads ahead of a handle start with this many bytes, and double as long as
 /// it reads on where it stopped.
@@ -216,6 +216,9 @@ impl<S: Storage> Stream<S> {
                 self.node.content_changed();
                 return Ok(());
             }
+            if self.write_beside(&mut body, offset, bytes)? {
+                return Ok(());
+            }
         }
         self.change(end, offset, bytes, Keep::Longer)
     }
@@ -256,182 +259,6 @@ impl<S: Storage> Stream<S> {
     pub(crate) fn intact_len(&self) -> u64 {
         let body = self.node.body.read().expect("not poisoned");
         if body.damage.is_some() { body.intact } else { self.node.len() }
-    }
-
-    /// Sets the length to (at least) `len` and writes `bytes` at `offset`.
-    ///
-    /// Decides under the file's lock, which sectors to use; lets it go; does
-    /// the I/O; and lets the new length count only when that succeeded.
-    fn change(&self, len: u64, offset: u64, bytes: &[u8], keep: Keep) -> Result<(), Error> {
-        let shared = &self.shared;
-        let max_bytes = shared.geometry.version.max_stream_bytes();
-        if len > max_bytes {
-            return Err(Error::TooLong { len_bytes: len, max_bytes });
-        }
-        let mut state = shared.change_state()?;
-        let atomic = state.atomic;
-        let mut body = self.node.body.write().expect("not poisoned");
-        body.live()?;
-        let old_len = self.node.len();
-        let new_len = if keep == Keep::Longer { len.max(old_len) } else { len };
-        if new_len == old_len && bytes.is_empty() {
-            return Ok(());
-        }
-        if let Some(damage) = &body.damage
-            && keep != Keep::Nothing
-            && (new_len > body.intact.max(old_len) || offset + bytes.len() as u64 > body.intact)
-        {
-            return Err(damage.clone().into());
-        }
-        body.changed = true;
-
-        let place = if shared.geometry.is_mini(new_len) { Place::Mini } else { Place::Regular };
-        if new_len == 0 {
-            body.leave_chain(Chain::default(), place);
-        }
-        if body.chain.is_empty() {
-            body.place = place;
-        }
-        // What a damaged stream has lost gets no sectors.
-        let damaged = body.damage.is_some() && keep != Keep::Nothing;
-        let held = if damaged { new_len.min(body.intact) } else { new_len };
-        let replaces = keep == Keep::Nothing && !body.chain.is_empty();
-        let moves = replaces || body.place != place || state.has_shared(body.place, &body.chain);
-        if moves {
-            let mut chain = Chain::default();
-            state.extend(place, &mut chain, held)?;
-            drop(state);
-            let kept = if replaces { 0 } else { old_len.min(held) };
-            let copied = shared
-                .copy_chain((body.place, &body.chain), (place, &chain), 0..kept)
-                .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
-                .and_then(|()| self.pad(place, &chain, held, bytes));
-            if let Err(error) = copied {
-                body.garbage.push((place, chain));
-                return Err(error);
-            }
-            body.leave_chain(chain, place);
-            body.note_fresh(0..u64::MAX);
-        } else {
-            let Body { chain, ahead_sectors, .. } = &mut *body;
-            let before = chain.sector_count();
-            // The first bytes may be all, and a length that is set is likely
-            // to stay: nothing is taken ahead then.
-            if place == Place::Regular && !chain.is_empty() && !bytes.is_empty() && !damaged {
-                state.extend_ahead(chain, held, ahead_sectors)?;
-            } else {
-                state.extend(place, chain, held)?;
-            }
-            let grew = chain.sector_count() != before;
-            let touched = old_len.min(offset)..offset + bytes.len() as u64;
-            let saved_len = body.saved_len(state.saves_count);
-            let kept = touched.start..touched.end.min(saved_len);
-            let replacement = state.replacement(place, &body.chain, &kept)?;
-            drop(state);
-            if let Some((first, new)) = replacement {
-                self.fill_beside(&mut body, first, new, old_len.min(held), held, offset, bytes)?;
-            } else {
-                self.fill(place, &body.chain, old_len, offset, bytes)?;
-                if grew {
-                    self.pad(place, &body.chain, held, bytes)?;
-                }
-            }
-            if atomic {
-                let unit = u64::from(self.unit_bytes(place));
-                if grew {
-                    body.note_fresh(before.bytes(self.unit_bytes(place))..u64::MAX);
-                }
-                if !touched.is_empty() {
-                    let mut start = touched.start - touched.start % unit;
-                    if touched.start >= saved_len {
-                        // The bytes before may be saved ones, in the same sector.
-                        start = start.max(saved_len);
-                    }
-                    body.note_fresh(start..touched.end.next_multiple_of(unit));
-                }
-            } else {
-                body.note_fresh(0..u64::MAX);
-            }
-        }
-        if keep == Keep::Nothing || new_len <= body.intact {
-            body.damage = None;
-        }
-        self.node.set_len(new_len);
-        self.node.content_changed();
-        Ok(())
-    }
-
-    /// Writes bytes beside what is there: to `new`, which then takes the place of
-    /// the sectors of the chain from `first` on. What these have before and behind
-    /// the bytes, up to `kept`, is copied. Nothing has changed after an error.
-    #[expect(clippy::too_many_arguments, reason = "one step of a change, apart for its length")]
-    fn fill_beside(
-        &self,
-        body: &mut Body,
-        first: u32,
-        new: Chain,
-        kept: u64,
-        held: u64,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), Error> {
-        let place = body.place;
-        let unit = self.unit_bytes(place);
-        let count = new.sector_count();
-        let mut chain = body.chain.clone();
-        let old = chain.replace(SectorCount::new(first), new);
-        let start = SectorCount::new(first).bytes(unit);
-        let end = start + count.bytes(unit);
-        let old_len = self.node.len();
-        let keep = |range| self.shared.copy_chain((place, &body.chain), (place, &chain), range);
-        let copied = keep(start..offset.min(kept).min(end))
-            .and_then(|()| self.fill(place, &chain, old_len, offset, bytes))
-            .and_then(|()| {
-                let behind = (offset + bytes.len() as u64).max(start);
-                keep(behind..end.min(kept))
-            })
-            .and_then(|()| if end < held { Ok(()) } else { self.pad(place, &chain, held, bytes) });
-        if let Err(error) = copied {
-            let new = chain.slice(SectorCount::new(first), count);
-            body.garbage.push((place, new));
-            return Err(error);
-        }
-        body.chain = chain;
-        body.garbage.push((place, old));
-        body.spliced.push((first, count.get()));
-        Ok(())
-    }
-
-    /// Bytes of a sector or mini sector.
-    fn unit_bytes(&self, place: Place) -> u32 {
-        self.shared.geometry.unit_bytes(place)
-    }
-
-    /// Zeros between the old end and `offset`, then the bytes.
-    fn fill(
-        &self,
-        place: Place,
-        chain: &Chain,
-        old_len: u64,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), Error> {
-        if offset > old_len {
-            self.shared.zero_chain(place, chain, old_len, offset)?;
-        }
-        self.shared.write_chain(place, chain, offset, bytes)
-    }
-
-    /// Zeros from the end of the stream to the end of its last new sector, so
-    /// that neighbours in the storage are gathered to one write, and nothing
-    /// that was deleted shows through.
-    fn pad(&self, place: Place, chain: &Chain, len: u64, bytes: &[u8]) -> Result<(), Error> {
-        let end = len.next_multiple_of(self.unit_bytes(place).into());
-        if bytes.is_empty() || bytes.len() >= DIRECT_BYTES || end == len {
-            return Ok(());
-        }
-        let zeros = &ZEROS[..usize::try_from(end - len).expect("less than a sector")];
-        self.shared.write_chain(place, chain, len, zeros)
     }
 
     /// Where the stream's bytes lie in the storage, in stream order, as few
@@ -510,17 +337,6 @@ impl<S: Storage> Stream<S> {
         self.position = position;
         self.last_end = position;
     }
-}
-
-/// What becomes of a length beyond the one asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    /// It stays.
-    Longer,
-    /// It is cut.
-    Exactly,
-    /// It is cut, and no byte of the old content stays.
-    Nothing,
 }
 
 impl<S: Storage> Clone for Stream<S> {

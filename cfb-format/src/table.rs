@@ -109,15 +109,31 @@ impl Table {
             if let Some(last) = last {
                 self.set(last.get(), run.start().get());
             }
-            for sector in run.start().get()..run.last().get() {
-                self.set(sector, sector + 1);
-            }
+            self.link_run(run);
             last = Some(run.last());
         }
         if end == total
             && let Some(last) = last
         {
             self.set(last.get(), END_OF_CHAIN);
+        }
+    }
+
+    /// Makes each sector of a run but the last lead to the next.
+    fn link_run(&mut self, run: Run) {
+        let (mut at, last) = (run.start().get(), run.last().get());
+        while at < last {
+            let table_sector = at / self.per_sector;
+            let end = last.min((table_sector + 1) * self.per_sector);
+            let mut differs = false;
+            for (cell, next) in self.cells[at as usize..end as usize].iter_mut().zip(at + 1..) {
+                differs |= *cell != next;
+                *cell = next;
+            }
+            if differs {
+                self.changed.insert(table_sector);
+            }
+            at = end;
         }
     }
 
@@ -178,8 +194,20 @@ impl BitSet {
     }
 
     pub(crate) fn insert_range(&mut self, from: u32, to: u32) {
-        for bit in from..to {
-            self.insert(bit);
+        let (first, end) = (from as usize / 64, to.div_ceil(64) as usize);
+        if from >= to {
+            return;
+        }
+        if end > self.words.len() {
+            self.words.resize(end, 0);
+        }
+        let mut mask = !0 << (from % 64);
+        for (word, index) in self.words[first..end].iter_mut().zip(first + 1..) {
+            if index == end && !to.is_multiple_of(64) {
+                mask &= !(!0 << (to % 64));
+            }
+            *word |= mask;
+            mask = !0;
         }
     }
 
@@ -199,8 +227,10 @@ impl BitSet {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words.iter().zip(0_u32..).filter(|(word, _)| **word != 0).flat_map(|(word, index)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * 64 + bit)
+        self.words.iter().zip(0_u32..).flat_map(|(&word, index)| {
+            // The lowest bit goes, until none is left.
+            let rest = std::iter::successors(Some(word), |&rest| Some(rest & rest.wrapping_sub(1)));
+            rest.take_while(|&rest| rest != 0).map(move |rest| index * 64 + rest.trailing_zeros())
         })
     }
 
@@ -250,6 +280,34 @@ mod tests {
         assert_eq!(table.changed().ranges(), [(1, 1)]);
         table.truncate(1);
         assert!(table.changed().is_empty());
+    }
+
+    #[test]
+    fn bit_set_has_each_number_of_an_inserted_range_once() {
+        for (from, to) in [(0, 0), (0, 1), (5, 64), (63, 65), (64, 128), (100, 300), (7, 7), (9, 3)]
+        {
+            let mut set = BitSet::default();
+            set.insert_range(from, to);
+            set.insert_range(from, to);
+            assert!(set.iter().eq(from..to), "{from}..{to}");
+            assert_eq!(set.is_empty(), from >= to);
+        }
+    }
+
+    #[test]
+    fn linking_again_what_is_linked_marks_nothing() {
+        let mut table = Table::new(vec![FREE_SECTOR; 512], 128);
+        let chain = Chain::from_runs([run(100, 100), run(300, 5)]);
+        table.link(None, chain.runs());
+        table.saved();
+        table.relink(&chain, 0, 105);
+        assert!(table.changed().is_empty());
+        table.set(250, 7);
+        table.set(150, 7);
+        table.saved();
+        table.relink(&chain, 40, 20);
+        assert_eq!(table.changed().ranges(), [(1, 1)]);
+        assert_eq!(table.get(150), Some(151));
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn take(state: &mut State, count: usize, mark: u32) -> Result<Vec<SectorId>, Err
     Ok(sectors)
 }
 
-pub(super) fn give_one(state: &mut State, sector: SectorId) {
+fn give_one(state: &mut State, sector: SectorId) {
     let mut chain = Chain::default();
     chain.push(Run::single(sector));
     state.make_spaces().fat.release(&chain);

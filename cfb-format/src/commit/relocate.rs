@@ -6,9 +6,9 @@
 //! in the FAT, and the DIFAT, where it is listed. Moving a DIFAT sector changes
 //! the one before it. The header, last in each row, is written last.
 
-use alloc_core::{Chain, SectorCount, SectorId};
+use alloc_core::{Chain, Run, SectorCount, SectorId};
 
-use super::fit::{give_one, sectors_of};
+use super::fit::sectors_of;
 use crate::error::Error;
 use crate::layout::{DIFAT_SECTOR, FAT_SECTOR, HEADER_DIFAT_LEN};
 use crate::space::Space;
@@ -95,16 +95,17 @@ pub(super) fn fat(state: &mut State) -> Result<bool, Error> {
     }
     let new = state.make_spaces().fat.allocate_near(count)?;
     let mut new = sectors_of(&new);
+    let mut left = Chain::default();
     for (&index, sector) in fat.iter().zip(&mut new) {
         state.make_spaces().fat.mark(sector, FAT_SECTOR);
         let old = state.fat_sectors[index as usize].replace(sector);
-        give_one(state, old.expect("just seen"));
+        left.push(Run::single(old.expect("just seen")));
         state.difat_changed |= index as usize >= HEADER_DIFAT_LEN;
     }
     for (&index, sector) in difat.iter().zip(&mut new) {
         state.make_spaces().fat.mark(sector, DIFAT_SECTOR);
-        let old = std::mem::replace(&mut state.difat_sectors[index], sector);
-        give_one(state, old);
+        left.push(Run::single(std::mem::replace(&mut state.difat_sectors[index], sector)));
     }
+    state.make_spaces().fat.release(&left);
     Ok(true)
 }
