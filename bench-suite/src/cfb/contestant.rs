@@ -56,7 +56,7 @@ pub struct Shape {
     /// Bytes that opening has to read.
     pub metadata: u64,
     /// Whether saved bytes may be written over, for who can do otherwise; as it
-    /// comes if `None`.
+    /// comes if `None`: on a file not, in memory they are.
     pub in_place: Option<bool>,
 }
 
@@ -91,6 +91,12 @@ pub trait Contestant: Sized {
     fn close(self) -> Self::Base;
     /// Everything that was written through `handles` goes to the base.
     fn flush(&mut self, handles: &mut [Self::Handle]);
+
+    /// What is written until [`end_safe`](Self::end_safe) is to be there as a whole
+    /// after a crash, or not at all. No handle is open.
+    fn begin_safe(&mut self) {}
+    /// What was written is the file's state. All was flushed, no handle is open.
+    fn end_safe(&mut self) {}
 
     /// A stream that was not there.
     fn create_stream(&mut self, key: Key<'_>) -> Self::Handle;
@@ -154,6 +160,31 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(file.copy_out(&mut handle, &mut out), 9_000);
         assert_eq!((out.len(), out[8_999]), (9_000, 8));
+    }
+
+    #[test]
+    fn file_of_the_rival_is_renamed_over_its_original_when_it_is_to_be_safe() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut home = std::fs::File::home(dir.path(), "rival");
+        let shape = Shape::default();
+        let mut file = Rival::<std::fs::File>::create(Base::fresh(&mut home), Version::V3, shape);
+        let mut handle = file.create_stream(key("/a"));
+        file.append(&mut handle, &[1; 5_000]);
+        file.flush(&mut [handle]);
+        file.begin_safe();
+        let mut handle = file.open_stream(key("/a"));
+        file.write_at(&mut handle, &[2; 4_000], 0);
+        file.flush(&mut [handle]);
+        let first = |home: &mut std::path::PathBuf| {
+            let mut file = Rival::<std::fs::File>::open(Base::again(home), shape);
+            let mut handle = file.open_stream(key("/a"));
+            let mut buf = [0];
+            file.read_next(&mut handle, &mut buf);
+            buf[0]
+        };
+        assert_eq!(first(&mut home), 1);
+        file.end_safe();
+        assert_eq!(first(&mut home), 2);
     }
 
     #[test]

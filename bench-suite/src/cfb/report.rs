@@ -226,6 +226,12 @@ fn comparisons(rows: &[Row]) -> Vec<Bound> {
         "remove all of 4,000 *",
         1.5,
     );
+    compare(
+        "a flush every 1,000 streams / one",
+        "write *a flush every 1,000",
+        "write *one flush",
+        1.3,
+    );
     compare("freed space read back / fresh file", "read *freed space", "read *a fresh file", 1.1);
     bounds
 }

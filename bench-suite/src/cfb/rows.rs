@@ -1,12 +1,12 @@
 //! All workloads with their sizes.
 
 use super::names::Script;
-use super::work::Workload;
 use super::work::appending::{Appends, SmallFlushes, Turn};
 use super::work::opening::Opening;
 use super::work::reading::{CopyOut, RandomReads, ReadStreams};
 use super::work::removing::{Removal, Removes, Reuse, Rewrite};
-use super::work::writing::{Creates, Overwrite, SetLen, WriteStreams};
+use super::work::writing::{Commits, Creates, Overwrite, SetLen, WriteStreams};
+use super::work::{Safety, Workload};
 
 /// Takes every workload in turn.
 pub trait Visitor {
@@ -67,8 +67,12 @@ pub fn visit_all(sizes: Sizes, visitor: &mut impl Visitor) {
     for chunk in [4 << 10, 64 << 10] {
         visitor.visit(&Overwrite::in_place(large / 4, chunk));
         visitor.visit(&Overwrite::atomic(large / 4, chunk));
+        visitor.visit(&Overwrite::safe(large / 4, chunk));
     }
     visitor.visit(&SetLen::new(large / 4));
+    for every in [small, small * 20] {
+        visitor.visit(&Commits::new(small * 20, 200, every));
+    }
 
     for (count, each) in sizes.streams() {
         visitor.visit(&ReadStreams::new(count, each, 1 << 20));
@@ -94,7 +98,10 @@ pub fn visit_all(sizes: Sizes, visitor: &mut impl Visitor) {
         visitor.visit(&Appends::new(64, turns, turn));
     }
     for first in [0, 8_192] {
-        visitor.visit(&SmallFlushes::new(1_000, first));
+        let flushes = SmallFlushes::new(1_000, first);
+        visitor.visit(&flushes);
+        visitor.visit(&flushes.clone().with(Safety::None));
+        visitor.visit(&flushes.with(Safety::Both));
     }
 
     for (count, each) in [(small * 4, 1_000), (small, 8_192)] {

@@ -97,6 +97,18 @@ pub enum Start {
     SameFile,
 }
 
+/// Whom a crash leaves either the state before or the one after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Nobody: all write in place.
+    None,
+    /// Crate `cfb-format`.
+    Ours,
+    /// Crate `cfb` too, which works on a copy for it that then takes the place of
+    /// the original.
+    Both,
+}
+
 /// A bound on one figure of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {

@@ -20,13 +20,17 @@ impl<B: Base> Contestant for Ours<B> {
     type Handle = Stream<B::Storage>;
     const WHO: Who = Who::Ours;
 
-    fn create(base: B, version: Version, _: Shape) -> Self {
+    fn create(base: B, version: Version, shape: Shape) -> Self {
         let version = match version {
             Version::V3 => cfb_format::Version::V3,
             Version::V4 => cfb_format::Version::V4,
         };
-        let file = CreateOptions::new().version(version).create_storage(base.into_storage());
-        Self { file: file.expect(WORKS) }
+        let options = CreateOptions::new().version(version);
+        let options = match shape.in_place {
+            Some(in_place) => options.in_place(in_place),
+            None => options,
+        };
+        Self { file: options.create_storage(base.into_storage()).expect(WORKS) }
     }
 
     fn open(base: B, shape: Shape) -> Self {

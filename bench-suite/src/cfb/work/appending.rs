@@ -1,7 +1,7 @@
 //! Streams that grow in turn, and small writes that are flushed one by one.
 
 use super::reading::read_streams;
-use super::{Session, Start, Target, Workload, grouped, size};
+use super::{Safety, Session, Start, Target, Workload, grouped, size};
 use crate::cfb::base::Medium;
 use crate::cfb::contestant::{Contestant, Shape, Version};
 use crate::cfb::names::{Names, Script};
@@ -134,6 +134,8 @@ pub struct SmallFlushes {
     names: Names,
     count: usize,
     first: u64,
+    /// As it comes if `None`.
+    safety: Option<Safety>,
 }
 
 impl SmallFlushes {
@@ -142,7 +144,13 @@ impl SmallFlushes {
 
     /// `count` writes of 100 bytes, to a stream that has `first` bytes.
     pub fn new(count: usize, first: u64) -> Self {
-        Self { names: Names::sorted(Script::Ascii, 1), count, first }
+        Self { names: Names::sorted(Script::Ascii, 1), count, first, safety: None }
+    }
+
+    /// The same, with this safety.
+    #[must_use]
+    pub fn with(self, safety: Safety) -> Self {
+        Self { safety: Some(safety), ..self }
     }
 }
 
@@ -151,7 +159,13 @@ impl Workload for SmallFlushes {
 
     fn name(&self) -> String {
         let count = grouped(self.count);
-        format!("{count} x 100 B and a flush, after {}", size(self.first))
+        let how = match self.safety {
+            None => "",
+            Some(Safety::None) => " in place",
+            Some(Safety::Ours) => ", atomic",
+            Some(Safety::Both) => ", both safe",
+        };
+        format!("{count} x 100 B and a flush{how}, after {}", size(self.first))
     }
 
     fn unit(&self) -> &'static str {
@@ -163,7 +177,8 @@ impl Workload for SmallFlushes {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.first, ..Shape::default() }
+        let in_place = self.safety.map(|safety| safety == Safety::None);
+        Shape { each: self.first, in_place, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -184,6 +199,20 @@ impl Workload for SmallFlushes {
     }
 
     fn run<C: Contestant>(&self, session: &mut Session<C>) {
+        if self.safety == Some(Safety::Both) {
+            for _ in 0..self.count {
+                session.handles.clear();
+                session.file().begin_safe();
+                let handle = session.file().open_stream(self.names.key(0));
+                session.handles.push(handle);
+                let (file, handles, data) = session.parts();
+                file.append(&mut handles[0], &data[..Self::PIECE]);
+                file.flush(handles);
+                session.handles.clear();
+                session.file().end_safe();
+            }
+            return;
+        }
         let (file, handles, data) = session.parts();
         for _ in 0..self.count {
             file.append(&mut handles[0], &data[..Self::PIECE]);

@@ -1,6 +1,6 @@
 //! Streams written, overwritten, given a length; entries created.
 
-use super::{Session, Start, Target, Workload, grouped, size, to_usize, write_streams};
+use super::{Safety, Session, Start, Target, Workload, grouped, size, to_usize, write_streams};
 use crate::cfb::base::Medium;
 use crate::cfb::contestant::{Contestant, Shape, Version};
 use crate::cfb::names::{Names, Script};
@@ -92,26 +92,95 @@ impl Workload for WriteStreams {
     }
 }
 
+/// Small streams in a new file, with a flush after so many of them.
+#[derive(Clone, Debug)]
+pub struct Commits {
+    names: Names,
+    each: u64,
+    every: usize,
+}
+
+impl Commits {
+    /// `count` streams of `each` bytes, and a flush after each `every` of them.
+    pub fn new(count: usize, each: u64, every: usize) -> Self {
+        Self { names: Names::sorted(Script::Ascii, count), each, every }
+    }
+}
+
+impl Workload for Commits {
+    const PART: &'static str = "Writing";
+
+    fn name(&self) -> String {
+        let what = format!("{} x {}", grouped(self.names.count()), size(self.each));
+        if self.every < self.names.count() {
+            format!("write {what}, a flush every {}", grouped(self.every))
+        } else {
+            format!("write {what}, one flush")
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        "stream"
+    }
+
+    fn ops(&self) -> u64 {
+        self.names.count() as u64
+    }
+
+    fn shape(&self, _: Version) -> Shape {
+        Shape { each: self.each, ..Shape::default() }
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        1 << 10
+    }
+
+    fn targets(&self, _: Medium, _: Version) -> Vec<Target> {
+        Vec::new()
+    }
+
+    fn begin<C: Contestant>(&self, _: &mut Session<C>) {}
+
+    fn run<C: Contestant>(&self, session: &mut Session<C>) {
+        session.create();
+        let (file, handles, data) = session.parts();
+        for key in self.names.keys() {
+            let mut handle = file.create_stream(key);
+            file.append(&mut handle, &data[..to_usize(self.each)]);
+            drop(handle);
+            if (key.index + 1).is_multiple_of(self.every) {
+                file.flush(handles);
+            }
+        }
+        session.close();
+    }
+}
+
 /// The bytes of a stream written anew, and a flush.
 #[derive(Clone, Debug)]
 pub struct Overwrite {
     names: Names,
     bytes: u64,
     chunk: usize,
-    in_place: bool,
+    safety: Safety,
 }
 
 impl Overwrite {
     /// One stream of `bytes`, in pieces of `chunk` bytes from start to end, where
     /// it is.
     pub fn in_place(bytes: u64, chunk: usize) -> Self {
-        Self { names: Names::sorted(Script::Ascii, 1), bytes, chunk, in_place: true }
+        Self { names: Names::sorted(Script::Ascii, 1), bytes, chunk, safety: Safety::None }
     }
 
     /// The same without writing over what was saved, for who can. The others
     /// write in place.
     pub fn atomic(bytes: u64, chunk: usize) -> Self {
-        Self { in_place: false, ..Self::in_place(bytes, chunk) }
+        Self { safety: Safety::Ours, ..Self::in_place(bytes, chunk) }
+    }
+
+    /// The same, safe against crashes for all compound files.
+    pub fn safe(bytes: u64, chunk: usize) -> Self {
+        Self { safety: Safety::Both, ..Self::in_place(bytes, chunk) }
     }
 }
 
@@ -119,7 +188,11 @@ impl Workload for Overwrite {
     const PART: &'static str = "Writing";
 
     fn name(&self) -> String {
-        let how = if self.in_place { "" } else { ", atomic" };
+        let how = match self.safety {
+            Safety::None => "",
+            Safety::Ours => ", atomic",
+            Safety::Both => ", both safe",
+        };
         format!("overwrite {} in {}{how}", size(self.bytes), size(self.chunk as u64))
     }
 
@@ -132,7 +205,8 @@ impl Workload for Overwrite {
     }
 
     fn shape(&self, _: Version) -> Shape {
-        Shape { each: self.bytes, in_place: Some(self.in_place), ..Shape::default() }
+        let in_place = Some(self.safety == Safety::None);
+        Shape { each: self.bytes, in_place, ..Shape::default() }
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -144,7 +218,10 @@ impl Workload for Overwrite {
     }
 
     fn targets(&self, medium: Medium, _: Version) -> Vec<Target> {
-        if self.in_place { targets_of_data(self.bytes, medium, true) } else { Vec::new() }
+        match self.safety {
+            Safety::None => targets_of_data(self.bytes, medium, true),
+            Safety::Ours | Safety::Both => Vec::new(),
+        }
     }
 
     fn set_up<C: Contestant>(&self, session: &mut Session<C>) {
@@ -155,11 +232,18 @@ impl Workload for Overwrite {
 
     fn begin<C: Contestant>(&self, session: &mut Session<C>) {
         session.open();
-        let handle = session.file().open_stream(self.names.key(0));
-        session.handles.push(handle);
+        if self.safety != Safety::Both {
+            let handle = session.file().open_stream(self.names.key(0));
+            session.handles.push(handle);
+        }
     }
 
     fn run<C: Contestant>(&self, session: &mut Session<C>) {
+        if self.safety == Safety::Both {
+            session.file().begin_safe();
+            let handle = session.file().open_stream(self.names.key(0));
+            session.handles.push(handle);
+        }
         let (file, handles, data) = session.parts();
         let mut at = 0;
         while at < self.bytes {
@@ -168,6 +252,10 @@ impl Workload for Overwrite {
             at += piece as u64;
         }
         file.flush(handles);
+        if self.safety == Safety::Both {
+            session.handles.clear();
+            session.file().end_safe();
+        }
     }
 }
 
