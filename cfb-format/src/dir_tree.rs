@@ -2,7 +2,7 @@
 //!
 //! A letter to whoever changes this next. The tree lives in the directory
 //! entries themselves: two sibling links and a colour each, no parent link.
-//! So every change walks down from the root and remembers its way in
+//! So every change walks down from the root; a removal remembers its way in
 //! [`Path`], a fixed array. 64 steps are enough, for a legal tree of fewer than
 //! 2^32 nodes is at most `2 * log2(2^32)` high.
 //!
@@ -11,14 +11,18 @@
 //! into its place and never copies content.
 //!
 //! Each `set_links` makes a directory sector dirty, so a slot is written only
-//! when its links really change. (One exception is left: the successor in a
-//! removal may get its old links back from the rotation that follows.)
+//! when its links really change. (Two exceptions are left: the successor in a
+//! removal, and the middle of two trees that are joined, may get their old links
+//! back from the rotation that follows.)
 //!
-//! `insert`, `remove` and `build` trust the links they are given. Links that
+//! `insert_all`, `remove` and `build` trust the links they are given. Links that
 //! come from a file are passed through [`walk::check`] first; a tree that fails is
 //! rebuilt from [`walk::in_order`] with [`build`].
 
+mod union;
 pub(crate) mod walk;
+
+pub(crate) use union::insert_all;
 
 use std::cmp::Ordering;
 
@@ -145,81 +149,6 @@ fn paint<T: LinkTable + ?Sized>(table: &mut T, slot: u32, color: Color) {
 
 fn is_red<T: LinkTable + ?Sized>(table: &T, slot: u32) -> bool {
     slot != NO_STREAM && table.links(slot).color == Color::Red
-}
-
-/// Adds the entry in slot `new` to the tree of `root` and gives the new root.
-///
-/// What the links of `new` were before does not matter. Takes O(log n)
-/// comparisons and writes a constant number of slots, averaged over many calls.
-///
-/// # Panics
-///
-/// If the tree holds an entry of the same name.
-#[must_use]
-pub(crate) fn insert<T: LinkTable + ?Sized>(table: &mut T, mut root: u32, new: u32) -> u32 {
-    let mut path = Path::new();
-    let mut at = root;
-    while at != NO_STREAM {
-        let side = match table.compare(new, at) {
-            Ordering::Less => Side::Left,
-            Ordering::Greater => Side::Right,
-            Ordering::Equal => panic!("slot {new} has the name of slot {at}"),
-        };
-        path.push(at, side);
-        at = table.links(at).child(side);
-    }
-    if path.len == 0 {
-        update(table, new, Links::leaf(Color::Black));
-        return new;
-    }
-    update(table, new, Links::leaf(Color::Red));
-
-    // `node` is red and hangs, perhaps not yet written so, under the last step.
-    let mut node = new;
-    while let Some((parent, side)) = path.pop() {
-        let mut p = table.links(parent);
-        p.set_child(side, node);
-        if p.color == Color::Black {
-            update(table, parent, p);
-            return root;
-        }
-        let (grand, parent_side) = path.pop().expect("a red node is never the root");
-        let mut g = table.links(grand);
-        let uncle = g.child(parent_side.other());
-        if is_red(table, uncle) {
-            p.color = Color::Black;
-            update(table, parent, p);
-            paint(table, uncle, Color::Black);
-            if path.len == 0 {
-                return root; // the root stays black
-            }
-            paint(table, grand, Color::Red);
-            node = grand;
-            continue;
-        }
-        // The subtree of `grand` gets a black top with two red children.
-        g.color = Color::Red;
-        let top = if side == parent_side {
-            g.set_child(parent_side, p.child(side.other()));
-            p.set_child(side.other(), grand);
-            p.color = Color::Black;
-            parent
-        } else {
-            let mut n = table.links(node);
-            p.set_child(side, n.child(parent_side));
-            g.set_child(parent_side, n.child(side));
-            n.set_child(parent_side, parent);
-            n.set_child(side, grand);
-            n.color = Color::Black;
-            update(table, node, n);
-            node
-        };
-        update(table, parent, p);
-        update(table, grand, g);
-        attach(table, &path, &mut root, top);
-        return root;
-    }
-    root
 }
 
 /// Takes the entry in slot `target` out of the tree of `root` and gives the

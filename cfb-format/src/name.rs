@@ -203,7 +203,10 @@ impl fmt::Debug for Name {
 /// upper-cased units. [MS-CFB] 2.6.4
 pub(crate) fn compare(a: &[u16], b: &[u16]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| {
-        let mut pairs = a.iter().zip(b).filter(|(x, y)| x != y);
+        // Siblings that are compared tend to begin alike.
+        let fours = a.as_chunks::<4>().0.iter().zip(b.as_chunks::<4>().0);
+        let same = 4 * fours.take_while(|(x, y)| x == y).count();
+        let mut pairs = a[same..].iter().zip(&b[same..]).filter(|(x, y)| x != y);
         pairs
             .find_map(|(&x, &y)| Some(upcase(x).cmp(&upcase(y))).filter(|order| order.is_ne()))
             .unwrap_or(Ordering::Equal)

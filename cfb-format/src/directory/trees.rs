@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::Directory;
 use crate::dir_tree::walk::{TreeFault, check};
-use crate::dir_tree::{self, LinkTable, Links};
+use crate::dir_tree::{self, Color, LinkTable, Links};
 use crate::layout::NO_STREAM;
 use crate::name;
 
@@ -19,9 +19,9 @@ impl Directory {
 
     /// Puts new entries into the trees of their storages.
     ///
-    /// Where they are few beside what a storage holds, each is inserted in
-    /// O(log entries) and few sectors change; where they are many, the tree is
-    /// built anew from the sorted entries.
+    /// Where they are few beside what a storage holds, they are inserted and few
+    /// sectors change; where they are many, the tree is built anew from the
+    /// sorted entries.
     pub(crate) fn link_new(&mut self) {
         let new = std::mem::take(&mut self.unlinked);
         let mut new: Vec<(u32, u32)> =
@@ -30,19 +30,15 @@ impl Directory {
         for new in new.chunk_by(|a, b| a.0 == b.0) {
             let storage = new[0].0;
             self.make_legal(storage);
-            let is_few = new.len() < BULK_ENTRIES || {
-                let old = self.linked_children(storage).len();
-                new.len() < old / 4
-            };
+            let is_few = new.len() < BULK_ENTRIES || self.holds_at_least(storage, 4 * new.len());
+            let mut slots: Vec<u32> = new.iter().map(|&(_, slot)| slot).collect();
             if is_few {
-                for &(_, slot) in new {
-                    let root = dir_tree::insert(self, self.entry(storage).child, slot);
-                    self.set_child(storage, root);
-                }
+                self.sort(&mut slots);
+                let root = dir_tree::insert_all(self, self.entry(storage).child, &slots);
+                self.set_child(storage, root);
             } else {
-                let mut all = self.linked_children(storage);
-                all.extend(new.iter().map(|&(_, slot)| slot));
-                self.build_tree(storage, all);
+                slots.extend(self.iter_linked(storage));
+                self.build_tree(storage, slots);
             }
         }
     }
@@ -65,18 +61,33 @@ impl Directory {
     }
 
     pub(super) fn linked_children(&self, storage: u32) -> Vec<u32> {
-        let mut children = Vec::new();
+        self.iter_linked(storage).collect()
+    }
+
+    fn iter_linked(&self, storage: u32) -> impl Iterator<Item = u32> + '_ {
         let mut path = Vec::new();
         let mut next = self.entry(storage).child;
-        loop {
+        std::iter::from_fn(move || {
             while next != NO_STREAM {
                 path.push(next);
                 next = self.entry(next).left;
             }
-            let Some(slot) = path.pop() else { return children };
-            children.push(slot);
+            let slot = path.pop()?;
             next = self.entry(slot).right;
-        }
+            Some(slot)
+        })
+    }
+
+    /// Whether so many entries or more are in a storage's tree, which is legal.
+    /// O(count), and most often O(log entries).
+    fn holds_at_least(&self, storage: u32, count: usize) -> bool {
+        // With h black nodes on every way down there are at least 2^h - 1.
+        let way = std::iter::successors(Some(self.entry(storage).child), |&slot| {
+            (slot != NO_STREAM).then(|| self.entry(slot).left)
+        });
+        let is_black = |&slot: &u32| slot != NO_STREAM && self.entry(slot).color == Color::Black;
+        let blacks = way.filter(is_black).count();
+        blacks > count.ilog2() as usize || self.iter_linked(storage).take(count).count() == count
     }
 
     pub(super) fn set_child(&mut self, storage: u32, child: u32) {
