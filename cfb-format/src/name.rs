@@ -5,11 +5,15 @@
 //! and names with a slash, so [`Name`] keeps any units there are; only
 //! [`Name::new`] insists on the rules.
 
+mod encode;
+
+pub(crate) use encode::encode;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
 
-use crate::upcase::upcase;
+use crate::upcase::{is_caseless, upcase};
 
 /// Units in the name field of an entry, the null included.
 const FIELD_UNITS: usize = 32;
@@ -166,25 +170,6 @@ pub(crate) const fn repeat(unit: u16) -> u64 {
     unit as u64 * 0x0001_0001_0001_0001
 }
 
-/// The units of a text, in the room of a name field; `None` if it is longer
-/// than any name can be. No other rule applies: files hold forbidden names.
-pub(crate) fn encode<'a>(text: &str, field: &'a mut [u16; FIELD_UNITS]) -> Option<&'a [u16]> {
-    let mut len = 0;
-    if text.is_ascii() {
-        let bytes = text.as_bytes();
-        len = bytes.len();
-        for (unit, &byte) in field.get_mut(..len)?.iter_mut().zip(bytes) {
-            *unit = u16::from(byte);
-        }
-    } else {
-        for unit in text.encode_utf16() {
-            *field.get_mut(len)? = unit;
-            len += 1;
-        }
-    }
-    Some(&field[..len])
-}
-
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
         self.units() == other.units()
@@ -262,7 +247,9 @@ fn upcase_eight(units: &[u16; 8]) -> u128 {
 fn upcase_four(units: [u16; 4]) -> u64 {
     let four = join(units);
     if four & repeat(0xFF80) != 0 {
-        return join(units.map(upcase));
+        // Zeros fill up the last four.
+        let is_itself = units.iter().all(|&unit| unit == 0 || is_caseless(unit));
+        return if is_itself { four } else { join(units.map(upcase)) };
     }
     // ASCII in all lanes: a lane's top bit says whether it is at least 'a', past 'z'.
     let at_least_a = four + repeat(0x8000 - 0x61);

@@ -212,13 +212,59 @@ const fn expand() -> ([u8; 0x1_0000 / BLOCK], [Block; BLOCKS_COUNT]) {
     (block_of, blocks)
 }
 
+/// Units below this have a table of their own: the European alphabets.
+const LOW_END: u16 = 0x0600;
+static LOW: [u16; LOW_END as usize] = low();
+
+const fn low() -> [u16; LOW_END as usize] {
+    let mut low = [0; LOW_END as usize];
+    let mut unit = 0;
+    while unit < LOW_END {
+        low[unit as usize] = upcase_by_block(&TABLE, unit);
+        unit += 1;
+    }
+    low
+}
+
+const fn upcase_by_block(
+    (block_of, blocks): &([u8; 0x1_0000 / BLOCK], [Block; BLOCKS_COUNT]),
+    unit: u16,
+) -> u16 {
+    let block = block_of[unit as usize / BLOCK] as usize;
+    unit.wrapping_add(blocks[block][unit as usize % BLOCK])
+}
+
+/// Units from the first to before the second have no case: the East Asian scripts.
+const CASELESS: (u16, u16) = (0x2E80, 0xFF00);
+
+const _: () = {
+    let mut at = 0;
+    while at < RANGES.len() {
+        let (first, last, _, _) = RANGES[at];
+        assert!(last < CASELESS.0 || first >= CASELESS.1, "a unit without case moves");
+        at += 1;
+    }
+};
+
+/// Whether it takes no table to know that a unit stands for itself.
+#[inline]
+pub(crate) const fn is_caseless(unit: u16) -> bool {
+    unit.wrapping_sub(CASELESS.0) < CASELESS.1 - CASELESS.0
+}
+
 /// The unit that stands for `unit` where names are compared. [MS-CFB] 2.6.4
 ///
-/// Two loads; ASCII takes none.
+/// Two loads; one for European alphabets, none for ASCII and East Asian scripts.
 #[inline]
 pub(crate) const fn upcase(unit: u16) -> u16 {
     if unit < 0x80 {
         return unit ^ (((unit.wrapping_sub(b'a' as u16) < 26) as u16) << 5);
+    }
+    if unit < LOW_END {
+        return LOW[unit as usize];
+    }
+    if is_caseless(unit) {
+        return unit;
     }
     let block = BLOCK_OF[unit as usize / BLOCK] as usize;
     unit.wrapping_add(BLOCKS[block][unit as usize % BLOCK])
