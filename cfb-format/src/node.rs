@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use alloc_core::{Chain, Run};
 
@@ -45,6 +45,10 @@ pub(crate) struct Node {
     len: AtomicU64,
     /// Counts changes, so that buffered bytes can be told to be old.
     version: AtomicU64,
+    /// Whether it is on the state's list of closed streams, and was closed again
+    /// since it came to the end of that. With the state held.
+    pub(crate) is_listed: AtomicBool,
+    pub(crate) is_used_again: AtomicBool,
     pub(crate) body: RwLock<Body>,
 }
 
@@ -188,6 +192,8 @@ impl Node {
             handles: AtomicUsize::new(0),
             len: AtomicU64::new(len),
             version: AtomicU64::new(0),
+            is_listed: AtomicBool::new(false),
+            is_used_again: AtomicBool::new(false),
             body: RwLock::new(Body {
                 place: found.place,
                 chain: found.chain,

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 
 use alloc_core::{Chain, LinkError, LinkRules, Run, SectorCount, SectorId, Window, chain_from};
@@ -147,9 +148,9 @@ pub(crate) struct State {
     pub(crate) mini_stream: Arc<RwLock<Chain>>,
     /// Streams with open handles, and some that had some, by slot.
     open: hashbrown::HashMap<u32, Arc<Node>>,
-    /// Slots of streams in the order in which their last handles were closed:
-    /// the latest keep their nodes, so that a stream which is opened again soon
-    /// is not followed through the table again.
+    /// Slots of streams whose last handles were closed, about in that order, none
+    /// twice: the latest keep their nodes, so that a stream which is opened again
+    /// soon is not followed through the table again.
     closed: VecDeque<u32>,
     /// A node that nobody uses, to be used again.
     spare: Option<Arc<Node>>,
@@ -784,17 +785,30 @@ impl State {
             self.open.remove(&node.slot);
             return;
         }
+        if node.is_listed.swap(true, Ordering::Relaxed) {
+            node.is_used_again.store(true, Ordering::Relaxed);
+            return;
+        }
         self.closed.push_back(node.slot);
         if self.closed.len() > MAX_CLOSED {
             self.forget_oldest();
         }
     }
 
-    /// Lets the node go whose stream was closed first, if it is not open again.
+    /// Lets the node go whose stream was closed first. Those that were closed again
+    /// since go to the end of the list, those that are open now off it.
     fn forget_oldest(&mut self) {
-        let Some(slot) = self.closed.pop_front() else { return };
-        if self.open.get(&slot).is_some_and(|node| !node.has_handles()) {
-            self.spare = self.open.remove(&slot);
+        while let Some(slot) = self.closed.pop_front() {
+            let Some(node) = self.open.get(&slot) else { return };
+            if node.has_handles() {
+                node.is_listed.store(false, Ordering::Relaxed);
+                return;
+            }
+            if !node.is_used_again.swap(false, Ordering::Relaxed) {
+                self.spare = self.open.remove(&slot);
+                return;
+            }
+            self.closed.push_back(slot);
         }
     }
 
@@ -879,6 +893,7 @@ impl State {
 mod tests {
     use super::{MAX_CLOSED, MAX_CLOSED_RUNS};
     use crate::{CompoundFile, MemStorage};
+    use std::sync::Arc;
 
     #[test]
     fn closed_streams_keep_their_nodes_up_to_a_number() {
@@ -896,6 +911,33 @@ mod tests {
         let state = file.shared().read_state();
         assert_eq!(state.open_nodes().len(), 0);
         assert_eq!((state.open.len(), state.closed.len()), (MAX_CLOSED, MAX_CLOSED));
+    }
+
+    #[test]
+    fn streams_that_are_opened_in_turn_keep_their_nodes() {
+        let file = CompoundFile::create_in(MemStorage::new()).unwrap();
+        let names: Vec<String> = (0..MAX_CLOSED).map(|i| i.to_string()).collect();
+        for name in &names {
+            file.write_stream(name, b"x").unwrap();
+        }
+        let nodes = || {
+            let state = file.shared().read_state();
+            let mut nodes: Vec<_> = state.open.values().map(|node| Arc::as_ptr(node)).collect();
+            nodes.sort_unstable();
+            nodes
+        };
+        let before = nodes();
+        assert_eq!(before.len(), MAX_CLOSED);
+        for name in names.iter().cycle().take(5 * MAX_CLOSED) {
+            file.open_stream(name).unwrap();
+            assert_eq!(nodes(), before);
+        }
+        // One more, which takes the place of the first in line.
+        file.write_stream("more", b"x").unwrap();
+        let (after, is_before) = (nodes(), |node| before.contains(node));
+        assert_eq!(after.len(), MAX_CLOSED);
+        assert!(after.iter().filter(|&node| is_before(node)).count() >= MAX_CLOSED - 1);
+        assert_eq!(file.shared().read_state().closed.len(), MAX_CLOSED);
     }
 
     #[test]
