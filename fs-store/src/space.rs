@@ -533,6 +533,8 @@ impl Space {
                 for &hole in &holes {
                     map.take(hole);
                 }
+                state.unsettled +=
+                    holes.iter().map(|hole| u64::from(hole.count().get())).sum::<u64>();
                 holes
             };
             let punched = holes.iter().try_for_each(|hole| {
@@ -541,6 +543,7 @@ impl Space {
             });
             let mut state = self.lock();
             for hole in holes {
+                state.unsettled -= u64::from(hole.count().get());
                 state.maps[number].release(hole);
             }
             drop(state);

@@ -105,8 +105,12 @@ pub(crate) fn verify(engine: &Engine, mut progress: impl FnMut(u64, u64)) -> Res
         files: engine
             .files()
             .iter()
-            .map(|file| {
+            .zip(0..)
+            .map(|(file, number)| {
                 let sectors = u32::try_from(file.len()? / bytes).unwrap_or(u32::MAX);
+                // What was replaced since the last fold may have been cut off. What
+                // has not been is read below.
+                let sectors = sectors.max(state.used.used_end(number));
                 Ok(SectorSet::new(SectorCount::new(sectors)))
             })
             .collect::<Result<_>>()?,
