@@ -79,7 +79,7 @@ impl Soak {
 
     fn batch(&self, rng: &mut Rng) -> fs_store::Result<()> {
         let mut batch = Batch::new();
-        for _ in 0..1 + rng.below(12) {
+        for _ in 0..=rng.below(12) {
             let number = rng.below(KEYS);
             if rng.chance(3) {
                 batch.delete(key(number));
