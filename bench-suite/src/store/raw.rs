@@ -81,8 +81,7 @@ impl Raw {
     ///
     /// When the file cannot be written.
     pub fn flushes(row: usize, dir: &Path, ops: usize, len_bytes: usize) -> Self {
-        let path = dir.join(format!("raw-flushes-{len_bytes}"));
-        let mut file = File::create_new(&path).expect("the file is new");
+        let mut file = nameless(dir);
         for index in 0..ops {
             file.write_all(value(index, len_bytes)).expect("writing works");
         }
@@ -104,14 +103,10 @@ impl Raw {
     /// When the file cannot be written.
     pub fn preads(row: usize, dir: &Path, of: Preads) -> Self {
         let Preads { name, file_bytes, len_bytes, ops } = of;
-        let path = dir
-            .join(format!("raw-{row}-{}", name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")));
-        let mut file = File::create_new(&path).expect("the file is new");
+        let mut file = nameless(dir);
         for index in 0..file_bytes >> 20 {
             file.write_all(value(index, 1 << 20)).expect("writing works");
         }
-        drop(file);
-        let file = File::open(&path).expect("the file is there");
         let mut rng = Rng::new(11);
         let places = (file_bytes >> 20 << 20) / len_bytes;
         let offsets: Vec<_> = (0..ops).map(|_| (rng.below(places) * len_bytes) as u64).collect();
@@ -152,6 +147,11 @@ impl Raw {
         };
         Self { row, name: MEMCPY, round: Box::new(round) }
     }
+}
+
+/// A file that goes away with its handle.
+fn nameless(dir: &Path) -> File {
+    tempfile::tempfile_in(dir).expect("a file can be made")
 }
 
 /// The middle of the times that `work` takes for each of `ops`, as one operation.

@@ -169,7 +169,52 @@ pub fn all(sizes: Sizes) -> Vec<Box<dyn Workload>> {
     }
     all.push(Box::new(reads::Small::new(small)));
     all.push(Box::new(reads::Medium::new(medium.min(400))));
-    all.push(Box::new(reads::Ranges::new(4, 500)));
+    all.push(Box::new(reads::Ranges::new(large.min(4), 500)));
     all.push(Box::new(million::Many::new(many)));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::contestant;
+    use crate::store::measure::{Options, measure};
+
+    #[test]
+    fn every_workload_finds_in_every_store_what_was_put() {
+        let sizes = Sizes {
+            small: 300,
+            durable: 10,
+            threaded: 64,
+            medium: 8,
+            large: 1,
+            many: 1_000,
+            churned: 100,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            rounds: 1,
+            quick: true,
+            dir: dir.path().to_owned(),
+            only: None,
+            progress: false,
+        };
+        let entries = contestant::all();
+        let mut rows = Vec::new();
+        for work in all(sizes) {
+            rows.extend(measure(&options, &entries, &*work));
+        }
+        assert_eq!(rows.len(), 19);
+        for row in &rows {
+            let ours = row.ours.as_ref().unwrap_or_else(|| panic!("{}: ours", row.name));
+            assert!(ours.wall_ns > 0.0 && ours.rounds == 1, "{}: {ours:?}", row.name);
+            for target in &row.targets {
+                if let Of::Raw(name) = target.of {
+                    assert!(row.raw.iter().any(|raw| raw.name == name), "{}: {name}", row.name);
+                }
+            }
+        }
+        drop(rows);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    }
 }
