@@ -122,6 +122,8 @@ pub struct Sizes {
     pub medium: usize,
     /// Objects of 64 MiB.
     pub large: usize,
+    /// Reads of parts of those.
+    pub ranges: usize,
     /// Keys of the largest store.
     pub many: usize,
     /// Objects that come and go.
@@ -136,6 +138,7 @@ impl Sizes {
         threaded: 4_096,
         medium: 1_000,
         large: 20,
+        ranges: 500,
         many: 1_000_000,
         churned: 20_000,
     };
@@ -146,6 +149,7 @@ impl Sizes {
         threaded: 1_024,
         medium: 200,
         large: 4,
+        ranges: 100,
         many: 100_000,
         churned: 4_000,
     };
@@ -156,7 +160,7 @@ pub const THREADS: [usize; 4] = [1, 4, 16, 64];
 
 /// All workloads.
 pub fn all(sizes: Sizes) -> Vec<Box<dyn Workload>> {
-    let Sizes { small, durable, threaded, medium, large, many, .. } = sizes;
+    let Sizes { small, durable, threaded, medium, large, ranges, many, .. } = sizes;
     let mut all: Vec<Box<dyn Workload>> = vec![
         Box::new(batches::Batch::small(small)),
         Box::new(batches::Batch::medium(medium)),
@@ -169,7 +173,7 @@ pub fn all(sizes: Sizes) -> Vec<Box<dyn Workload>> {
     }
     all.push(Box::new(reads::Small::new(small)));
     all.push(Box::new(reads::Medium::new(medium.min(400))));
-    all.push(Box::new(reads::Ranges::new(large.min(4), 500)));
+    all.push(Box::new(reads::Ranges::new(large.min(4), ranges)));
     all.push(Box::new(million::Many::new(many)));
     all
 }
@@ -186,8 +190,9 @@ mod tests {
             small: 300,
             durable: 10,
             threaded: 64,
-            medium: 8,
+            medium: 5,
             large: 1,
+            ranges: 5,
             many: 1_000,
             churned: 100,
         };
