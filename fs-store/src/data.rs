@@ -108,7 +108,11 @@ fn write_groups(
         }
         let (group, after) = rest.split_at(count);
         let goal = written.last().and_then(|written| extents_of(&written.body).last().copied());
-        let together = space.try_run(sectors, Purpose::Object, goal);
+        let mut together = space.try_run(sectors, Purpose::Object, goal);
+        if together.is_none() && !space.is_ample(sectors) && space.flush_helps(sectors) {
+            flush()?;
+            together = space.try_run(sectors, Purpose::Object, goal);
+        }
         match together {
             Some(extents) => write_to(space, group, extents, written)?,
             // Room is in smaller places, where each can have a run of its own.

@@ -33,8 +33,12 @@ const MOST_GROWTH_BYTES: u64 = 64 << 20;
 /// A file grows by this part of its size.
 const GROWTH_PART: u64 = 64;
 
-/// An object in pieces has about so many at most, unless the files cannot grow.
+/// An object in pieces has about so many at most, unless the files cannot grow or
+/// much is free: then more in proportion, up to [`MORE_PIECES`] if all is.
 const MOST_PIECES: u64 = 64;
+
+/// See [`MOST_PIECES`].
+const MORE_PIECES: u64 = 4096;
 
 /// This part of all sectors is left for runs to be found in: with less free, files
 /// grow before objects are put into pieces.
@@ -136,6 +140,10 @@ impl State {
             last = Some(tick);
         }
         last
+    }
+
+    fn flush_helps(&self, count: u64) -> bool {
+        self.waiting > 0 && self.waiting >= count.max(self.total() / SLACK_PART)
     }
 
     fn free_count(&self) -> u64 {
@@ -321,8 +329,7 @@ impl Space {
             if let Some(taken) = self.take(&mut state, count, purpose, goal, false) {
                 return Ok(taken);
             }
-            let enough = count.max(state.total() / SLACK_PART);
-            if !has_flushed && state.waiting > 0 && state.waiting >= enough {
+            if !has_flushed && state.flush_helps(count) {
                 drop(state);
                 has_flushed = true;
                 flush()?;
@@ -358,8 +365,9 @@ impl Space {
         goal: Option<Extent>,
         is_last: bool,
     ) -> Option<Extents> {
-        let least = u32::try_from(count.div_ceil(MOST_PIECES)).unwrap_or(u32::MAX);
         self.reclaim(state);
+        let pieces = MOST_PIECES + MORE_PIECES * state.free_count() / state.total().max(1);
+        let least = u32::try_from(count.div_ceil(pieces)).unwrap_or(u32::MAX);
         if purpose == Purpose::Object && state.free_count() < count + state.reserve {
             return None;
         }
@@ -394,6 +402,12 @@ impl Space {
         let run = state.take_run(count, goal)?;
         state.unsettled += count;
         Some(Extents::from_elem(run, 1))
+    }
+
+    /// Whether a flush would make enough free for `count` sectors, and so much that
+    /// it is worth its time.
+    pub(crate) fn flush_helps(&self, count: u64) -> bool {
+        self.lock().flush_helps(count)
     }
 
     /// Whether `count` sectors can be had from what is free, in runs or pieces,
