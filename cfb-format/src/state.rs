@@ -922,7 +922,7 @@ mod tests {
         }
         let nodes = || {
             let state = file.shared().read_state();
-            let mut nodes: Vec<_> = state.open.values().map(|node| Arc::as_ptr(node)).collect();
+            let mut nodes: Vec<_> = state.open.values().map(Arc::as_ptr).collect();
             nodes.sort_unstable();
             nodes
         };
