@@ -2,6 +2,7 @@
 //! them against those.
 
 use std::io::IoSlice;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::extent::{Extent, Extents, pieces, push};
 use crate::layout::file_name;
 use crate::object::{
-    Body, INLINE_SUMS, Placed, SUM_BLOCK_BYTES, SUMS_PER_BLOCK, Sums, decode_sum_block,
+    Body, INLINE_SUMS, Object, Placed, SUM_BLOCK_BYTES, SUMS_PER_BLOCK, Sums, decode_sum_block,
     encode_sum_blocks, sum_bytes,
 };
 use crate::space::{Purpose, Space};
@@ -252,28 +253,29 @@ impl ReadError {
     }
 }
 
-/// Reads one object, and remembers what it has read of the checksums.
+/// Reads the sectors of one object.
 pub(crate) struct ObjectReader<'a> {
     space: &'a Space,
     placed: &'a Placed,
     len: u64,
-    /// The block of checksums that was read last.
-    block: Option<(u64, Vec<u32>)>,
+    version: u64,
+    /// The block of checksums that was used last.
+    block: Option<(u64, Arc<[u32]>)>,
+    /// Whether checksums come from the medium even if they are in memory.
+    distrusts: bool,
 }
 
 impl<'a> ObjectReader<'a> {
-    pub(crate) fn new(space: &'a Space, placed: &'a Placed, len: u64) -> Self {
-        Self { space, placed, len, block: None }
-    }
-
-    /// Goes on with a block of checksums that was read before.
-    pub(crate) fn with_block(mut self, block: Option<(u64, Vec<u32>)>) -> Self {
-        self.block = block;
-        self
-    }
-
-    pub(crate) fn into_block(self) -> Option<(u64, Vec<u32>)> {
-        self.block
+    /// A reader of an object that has these sectors.
+    pub(crate) fn new(space: &'a Space, object: &'a Object, placed: &'a Placed) -> Self {
+        Self {
+            space,
+            placed,
+            len: object.len,
+            version: object.version,
+            block: None,
+            distrusts: false,
+        }
     }
 
     /// The checksum of a chunk.
@@ -284,21 +286,36 @@ impl<'a> ObjectReader<'a> {
             Sums::Sectors(extents) => {
                 let (number, nth) = (chunk / SUMS_PER_BLOCK as u64, chunk % SUMS_PER_BLOCK as u64);
                 if self.block.as_ref().is_none_or(|(block, _)| *block != number) {
-                    let at = number * SUM_BLOCK_BYTES as u64;
-                    let mut bytes = Vec::new();
-                    self.space.read_onto(extents, at, SUM_BLOCK_BYTES, &mut bytes)?;
-                    let sums = decode_sum_block(&bytes).ok_or_else(|| {
-                        // Without them no byte of these chunks can be trusted.
-                        let first = number * SUMS_PER_BLOCK as u64 * CHUNK_BYTES as u64;
-                        let last = first + (SUMS_PER_BLOCK * CHUNK_BYTES) as u64;
-                        self.mismatch(extents, at, first, last.min(self.len))
-                    })?;
-                    self.block = Some((number, sums));
+                    self.block = Some((number, self.sum_block(extents, number)?));
                 }
                 let (_, sums) = self.block.as_ref().expect("just read");
                 Ok(sums[index(nth)])
             }
         }
+    }
+
+    /// A block of checksums, from memory if it was read lately.
+    fn sum_block(&self, extents: &[Extent], number: u64) -> Result<Arc<[u32]>, ReadError> {
+        let at = number * SUM_BLOCK_BYTES as u64;
+        let place = pieces(extents, self.space.sector_bytes, at, 1).next();
+        let (file, offset, _) = place.unwrap_or_default();
+        let key = (self.version, file, offset);
+        let known = if self.distrusts { None } else { self.space.sum_blocks.get(&key) };
+        if let Some(block) = known {
+            return Ok(block);
+        }
+        let mut bytes = Vec::new();
+        self.space.read_onto(extents, at, SUM_BLOCK_BYTES, &mut bytes)?;
+        let sums: Arc<[u32]> = decode_sum_block(&bytes)
+            .ok_or_else(|| {
+                // Without them no byte of these chunks can be trusted.
+                let first = number * SUMS_PER_BLOCK as u64 * CHUNK_BYTES as u64;
+                let last = first + (SUMS_PER_BLOCK * CHUNK_BYTES) as u64;
+                self.mismatch(extents, at, first, last.min(self.len))
+            })?
+            .into();
+        self.space.sum_blocks.insert(key, Arc::clone(&sums));
+        Ok(sums)
     }
 
     fn mismatch(&self, extents: &[Extent], at: u64, start: u64, end: u64) -> ReadError {
@@ -368,12 +385,13 @@ impl<'a> ObjectReader<'a> {
 }
 
 /// The bytes of an object, checked.
-pub(crate) fn read_all(space: &Space, body: &Body, len: u64) -> Result<Bytes, ReadError> {
-    match body {
+pub(crate) fn read_all(space: &Space, object: &Object) -> Result<Bytes, ReadError> {
+    match &object.body {
         Body::Inline(bytes) => Ok(bytes.clone()),
         Body::Sectors(placed) => {
-            let mut out = Vec::with_capacity(usize::try_from(len).expect("bounded by memory"));
-            ObjectReader::new(space, placed, len).read_chunks(0, len, &mut out)?;
+            let len = usize::try_from(object.len).expect("bounded by memory");
+            let mut out = Vec::with_capacity(len);
+            ObjectReader::new(space, object, placed).read_chunks(0, object.len, &mut out)?;
             Ok(out.into())
         }
     }
@@ -381,14 +399,20 @@ pub(crate) fn read_all(space: &Space, body: &Body, len: u64) -> Result<Bytes, Re
 
 /// Checks all bytes of an object that are in memory already.
 #[cfg(feature = "mmap")]
-pub(crate) fn check_bytes(space: &Space, placed: &Placed, bytes: &[u8]) -> Result<(), ReadError> {
-    ObjectReader::new(space, placed, bytes.len() as u64).check(bytes, 0)
+pub(crate) fn check_bytes(
+    space: &Space,
+    object: &Object,
+    placed: &Placed,
+    bytes: &[u8],
+) -> Result<(), ReadError> {
+    ObjectReader::new(space, object, placed).check(bytes, 0)
 }
 
 /// Reads an object against its checksums, a piece at a time.
-pub(crate) fn check_all(space: &Space, body: &Body, len: u64) -> Result<(), ReadError> {
-    let Body::Sectors(placed) = body else { return Ok(()) };
-    let mut reader = ObjectReader::new(space, placed, len);
+pub(crate) fn check_all(space: &Space, object: &Object) -> Result<(), ReadError> {
+    let Body::Sectors(placed) = &object.body else { return Ok(()) };
+    let len = object.len;
+    let mut reader = ObjectReader { distrusts: true, ..ObjectReader::new(space, object, placed) };
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     for at in (0..len).step_by(PIECE_BYTES) {
         piece.clear();

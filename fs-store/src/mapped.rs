@@ -10,7 +10,7 @@ use crate::disk::Mapping;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::extent::Extent;
-use crate::object::{Body, Placed};
+use crate::object::Body;
 use crate::space::Pin;
 
 /// The bytes of an object, borrowed from a map of the file that they lie in: no
@@ -63,15 +63,11 @@ pub(crate) fn get(engine: &Engine, key: &[u8]) -> Result<Option<Mapped>> {
         && let Some((mapping, range)) = find(engine, extent, object.len)?
     {
         let bytes = &(*mapping).as_ref()[range.clone()];
-        check(engine, placed, bytes, key)?;
+        check_bytes(&engine.space, &object, placed, bytes).map_err(|error| error.of(key))?;
         return Ok(Some(Mapped { place: Place::Mapped { mapping, range, _pin: pin } }));
     }
-    let bytes = read_all(&engine.space, &object.body, object.len).map_err(|error| error.of(key))?;
+    let bytes = read_all(&engine.space, &object).map_err(|error| error.of(key))?;
     Ok(Some(Mapped { place: Place::Copied(bytes) }))
-}
-
-fn check(engine: &Engine, placed: &Placed, bytes: &[u8], key: &[u8]) -> Result<()> {
-    check_bytes(&engine.space, placed, bytes).map_err(|error| error.of(key))
 }
 
 /// The map that an extent lies in, and where.

@@ -29,8 +29,6 @@ pub struct Reader {
     /// Chunks that were read last, from byte `window_start` on.
     window: Vec<u8>,
     window_start: u64,
-    /// The block of checksums that was read last.
-    sums: Option<(u64, Vec<u32>)>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -44,16 +42,7 @@ impl std::fmt::Debug for Reader {
 
 impl Reader {
     pub(crate) fn new(space: Arc<Space>, key: Key, object: Arc<Object>, pin: Pin) -> Self {
-        Self {
-            space,
-            key,
-            object,
-            _pin: pin,
-            position: 0,
-            window: Vec::new(),
-            window_start: 0,
-            sums: None,
-        }
+        Self { space, key, object, _pin: pin, position: 0, window: Vec::new(), window_start: 0 }
     }
 
     /// Length of the object in bytes.
@@ -139,10 +128,8 @@ impl Reader {
             let whole_end = if end == len { len } else { end - end % CHUNK };
             if at.is_multiple_of(CHUNK) && whole_end > at {
                 let (part, after) = rest.split_at_mut(index(whole_end - at));
-                let mut reader =
-                    ObjectReader::new(&self.space, placed, len).with_block(self.sums.take());
-                let filled = reader.fill_chunks(at, part);
-                self.sums = reader.into_block();
+                let object = Arc::clone(&self.object);
+                let filled = ObjectReader::new(&self.space, &object, placed).fill_chunks(at, part);
                 filled.map_err(|error| read_error(error, &self.key))?;
                 at = whole_end;
                 rest = after;
@@ -154,10 +141,9 @@ impl Reader {
             let end = wanted.max(start.saturating_add(ahead)).min(len);
             self.window.clear();
             self.window_start = start;
-            let mut reader =
-                ObjectReader::new(&self.space, placed, len).with_block(self.sums.take());
+            let object = Arc::clone(&self.object);
+            let mut reader = ObjectReader::new(&self.space, &object, placed);
             let read = reader.read_chunks(start, end, &mut self.window);
-            self.sums = reader.into_block();
             if let Err(error) = read {
                 self.window.clear();
                 return Err(read_error(error, &self.key));

@@ -77,7 +77,7 @@ impl Snapshot {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let key = key.as_ref();
         let Some(object) = self.lookup(key)? else { return Ok(None) };
-        let bytes = read_all(&self.engine.space, &object.body, object.len);
+        let bytes = read_all(&self.engine.space, &object);
         bytes.map(Some).map_err(|error| error.of(key))
     }
 

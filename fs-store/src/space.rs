@@ -16,6 +16,8 @@ use std::io::IoSlice;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use quick_cache::sync::Cache;
+
 use alloc_core::{Allocator, FreeMap, Run, SectorCount, SectorId};
 
 use crate::block_file::BlockFile;
@@ -57,7 +59,13 @@ pub(crate) struct Space {
     clock: AtomicU64,
     /// Everything given up until this tick may have been used again.
     reclaimed: AtomicU64,
+    /// Blocks of checksums of long objects that were read last: by the version of
+    /// the object, the block file and the byte offset in it.
+    pub(crate) sum_blocks: Cache<(u64, u16, u64), Arc<[u32]>>,
 }
+
+/// So many of 4 KiB are kept: those of 32 objects of 64 MiB.
+const SUM_BLOCKS: usize = 160;
 
 /// How large files may become.
 #[derive(Clone, Copy, Debug)]
@@ -226,6 +234,7 @@ impl Space {
             growing: Mutex::new(()),
             clock: AtomicU64::new(1),
             reclaimed: AtomicU64::new(0),
+            sum_blocks: Cache::new(SUM_BLOCKS),
         }
     }
 

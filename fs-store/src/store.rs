@@ -477,7 +477,7 @@ impl Store {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let space = &self.engine.space;
         let key = key.as_ref();
-        let read = |object: &Object| read_all(space, &object.body, object.len);
+        let read = |object: &Object| read_all(space, object);
         self.explain(key, self.engine.with_object(key, read))
     }
 
@@ -497,7 +497,7 @@ impl Store {
                     Ok(())
                 }
                 Body::Sectors(placed) => {
-                    ObjectReader::new(space, placed, object.len).read_chunks(0, object.len, out)
+                    ObjectReader::new(space, object, placed).read_chunks(0, object.len, out)
                 }
             }
         });

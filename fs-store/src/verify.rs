@@ -170,7 +170,7 @@ pub(crate) fn verify(engine: &Engine, mut progress: impl FnMut(u64, u64)) -> Res
 
 /// Reads one object.
 fn check(engine: &Engine, key: &[u8], object: &Object, report: &mut Report) -> Result<()> {
-    match check_all(&engine.space, &object.body, object.len) {
+    match check_all(&engine.space, object) {
         Ok(()) => {}
         Err(ReadError::Other(error @ Error::Io { .. })) => return Err(error),
         Err(error) => report.findings.push(error.of(key)),
