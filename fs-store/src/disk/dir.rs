@@ -50,6 +50,14 @@ struct DirFile {
     file: File,
 }
 
+impl Drop for DirFile {
+    fn drop(&mut self) {
+        // A child that another thread has just forked has our descriptors until it
+        // becomes another program. It must not keep a lock that we give up.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Writes pieces of which the system has taken the first `done` bytes.
 #[cfg(unix)]
 fn write_rest(file: &File, pieces: &[IoSlice<'_>], offset: u64, done: usize) -> io::Result<()> {
@@ -248,5 +256,23 @@ fn try_lock(file: &File) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_goes_with_its_file_whoever_has_a_copy_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = DirFile { file: File::create(dir.path().join("lock")).unwrap() };
+        assert!(file.try_lock().unwrap());
+        let other = DirDisk::new(dir.path()).open("lock", false, true).unwrap();
+        assert!(!other.try_lock().unwrap());
+        let copy = file.file.try_clone().unwrap();
+        drop(file);
+        assert!(other.try_lock().unwrap());
+        drop(copy);
     }
 }
