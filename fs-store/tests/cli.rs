@@ -490,6 +490,28 @@ fn tar_streams_are_those_of_tar() {
 }
 
 #[test]
+fn metadata_goes_through_tar_streams() {
+    let place = Place::with(&[]);
+    let store = place.store();
+    let options = PutOptions::new()
+        .metadata("type", "text/plain")
+        .metadata("a=b\n%41", &b"\xFF\n= %41"[..])
+        .metadata("", "");
+    let keys = ["short", "long/".repeat(40).leak(), "no metadata"];
+    store.put_with(keys[0], b"1", &options).unwrap();
+    store.put_with(keys[1], bytes(500_000), &options).unwrap();
+    store.put(keys[2], b"").unwrap();
+    let metadata = keys.map(|key| store.stat(key).unwrap().unwrap().metadata);
+    assert_eq!(metadata.each_ref().map(Vec::len), [3, 3, 0]);
+    store.close().unwrap();
+    let stream = place.run(["export", "s", "-"]).0.stdout;
+    place.run_with(["import", "--create", "t", "-"], &stream).done();
+    assert_eq!(place.contents("t"), place.contents("s"));
+    let store = Store::open(place.path("t")).unwrap();
+    assert_eq!(keys.map(|key| store.stat(key).unwrap().unwrap().metadata), metadata);
+}
+
+#[test]
 fn many_small_files_go_in_few_commits() {
     const FILES: usize = 9_000;
     let place = Place::with(&[]);

@@ -21,8 +21,9 @@ Each object becomes a file below the folder, which must be new or empty; slashes
 key make folders. No key leads out of the folder: a part that is `..` becomes `%2E.`,
 one that is empty, as that before the first slash of `/a`, becomes `%_`, and what no file
 can be called is written %XX. A file that would have the name of a folder gets `%_` behind
-it. import undoes all of this. Files have the time of the object; its metadata is not
-exported. All is of one moment, whatever is written meanwhile.
+it. import undoes all of this. Files have the time of the object. Its metadata goes into
+a tar stream only, as fields FSSTORE.metadata.NAME, which import takes and other programs
+ignore, some with a warning. All is of one moment, whatever is written meanwhile.
 
 A damaged object is left out of a folder: standard error says so, and the exit code is
 1. It ends a tar stream with the exit code 1, as the stream has promised its length.
@@ -82,6 +83,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     Ok(if summary.left_out == 0 { Outcome::Done } else { Outcome::Partial })
 }
+
+/// Fields of a tar stream that are metadata of objects.
+pub(crate) const METADATA: &str = "FSSTORE.metadata.";
 
 /// What was done, by its name in JSON.
 #[derive(Default, Serialize)]
@@ -183,8 +187,13 @@ impl Export {
             header.set_entry_type(tar::EntryType::Regular);
             header.set_mode(0o644);
             header.set_size(reader.len());
-            let modified = item.stat.as_ref().map_or(0, |stat| stat.modified);
-            header.set_mtime(modified / 1_000_000_000);
+            let stat = reader.stat();
+            header.set_mtime(stat.modified / 1_000_000_000);
+            let metadata: Vec<_> = stat.metadata.iter().map(metadata_field).collect();
+            if !metadata.is_empty() {
+                let fields = metadata.iter().map(|(name, value)| (&name[..], value.as_bytes()));
+                out.append_pax_extensions(fields).map_err(Failure::stdout)?;
+            }
             let len = reader.len();
             let buffer = usize::try_from(len).unwrap_or(BUFFER_BYTES).clamp(1, BUFFER_BYTES);
             let mut why = None;
@@ -209,6 +218,12 @@ impl Export {
         let failure = Failure::because(format!("left out {}", escape::shown(key)), why);
         self.progress.report(&failure);
     }
+}
+
+/// Metadata as tar takes it: text without `=` in the name or an end of line.
+fn metadata_field((name, value): &(String, Vec<u8>)) -> (String, String) {
+    let name = escape::shown_value(name.as_bytes()).replace('=', "%3D");
+    (format!("{METADATA}{name}"), escape::shown_value(value))
 }
 
 /// Whether another file could be made where this one could not.

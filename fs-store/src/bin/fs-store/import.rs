@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use fs_store::{Batch, MAX_KEY_BYTES, Store};
+use fs_store::{Batch, MAX_KEY_BYTES, PutOptions, Store};
 use serde::Serialize;
 
+use crate::export::METADATA;
 use crate::failure::{Context, Failure, print};
 use crate::progress::{Progress, Watched};
 use crate::{Outcome, escape, show};
@@ -152,7 +153,7 @@ impl Import<'_> {
             let names = below.iter().map(|name| self.name(name));
             let key = names.collect::<Vec<_>>().join(&b'/');
             match File::open(path) {
-                Ok(mut file) => self.add(&key, &mut file, &shown)?,
+                Ok(mut file) => self.add(&key, &mut file, &PutOptions::new(), &shown)?,
                 Err(error) => self.leave_out(&shown, error),
             }
         }
@@ -180,8 +181,9 @@ impl Import<'_> {
                 .split(|byte| *byte == b'/')
                 .map(|name| if self.args.literal { name.to_vec() } else { escape::undone(name) });
             let key = names.collect::<Vec<_>>().join(&b'/');
+            let options = metadata_of(&mut entry);
             let left = entry.size();
-            self.add(&key, &mut Exact { source: &mut entry, left }, &shown)?;
+            self.add(&key, &mut Exact { source: &mut entry, left }, &options, &shown)?;
         }
         Ok(())
     }
@@ -192,7 +194,13 @@ impl Import<'_> {
     }
 
     /// Stores what a reader has.
-    fn add(&mut self, below: &[u8], source: &mut dyn Read, shown: &str) -> Result<(), Failure> {
+    fn add(
+        &mut self,
+        below: &[u8],
+        source: &mut dyn Read,
+        options: &PutOptions,
+        shown: &str,
+    ) -> Result<(), Failure> {
         let key = [&self.prefix[..], below].concat();
         if key.is_empty() || key.len() > MAX_KEY_BYTES {
             self.leave_out(shown, fs_store::Error::Key { len: key.len(), max: MAX_KEY_BYTES });
@@ -205,7 +213,7 @@ impl Import<'_> {
         if start.len() <= SMALL_BYTES {
             self.progress.advance(start.len() as u64);
             self.batch_bytes += start.len();
-            self.batch.put(key, start);
+            self.batch.put_with(key, start, options);
             if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_FILES {
                 self.commit()?;
             }
@@ -214,7 +222,7 @@ impl Import<'_> {
         // In their order: a key may come twice, and the last one counts.
         self.commit()?;
         let source = Watched { source: (&start[..]).chain(source), progress: &mut self.progress };
-        let len = self.store.put_reader(key, source).doing(doing)?.len;
+        let len = self.store.put_reader_with(key, source, options).doing(doing)?.len;
         self.summary.objects += 1;
         self.summary.bytes += len;
         Ok(())
@@ -233,6 +241,21 @@ impl Import<'_> {
         self.summary.left_out += 1;
         self.progress.report(&Failure::because(format!("left out {shown}"), why));
     }
+}
+
+/// Metadata that export has put into the stream.
+fn metadata_of(entry: &mut tar::Entry<'_, impl Read>) -> PutOptions {
+    let fields = entry.pax_extensions().ok().flatten();
+    // What others have put there may be anything.
+    fields.into_iter().flatten().flatten().fold(PutOptions::new(), |options, field| {
+        match field.key().ok().and_then(|key| key.strip_prefix(METADATA)) {
+            None => options,
+            Some(name) => {
+                let name = String::from_utf8_lossy(&escape::undone(name.as_bytes())).into_owned();
+                options.metadata(name, escape::undone(field.value_bytes()))
+            }
+        }
+    })
 }
 
 /// A source that must have so many bytes: a stream that is cut off is no short file.
