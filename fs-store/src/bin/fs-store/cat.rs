@@ -54,6 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let result = copier.copy(reader, start, end, &mut out, &mut Progress::silent());
         if let Some(damage) = result.map_err(Failure::stdout)? {
             out.flush().map_err(Failure::stdout)?;
+            let (key, version) = (escape::bytes_of(typed), reader.stat().version);
+            let damage = crate::explain(&args.store, &key, version, damage);
             let failure = Failure::because(format!("cannot read {}", crate::shown(typed)), damage);
             if failure.exit_code() != 1 {
                 return Err(failure);

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let prefix = escape::bytes_of(&args.prefix);
     let total = store.usage().doing(doing)?.object_bytes;
     let mut export = Export {
+        args,
         snapshot: store.snapshot(),
         progress: Progress::new("exporting", prefix.is_empty().then_some(total)),
         prefix,
@@ -95,14 +96,15 @@ struct Summary {
     left_out: u64,
 }
 
-struct Export {
+struct Export<'a> {
+    args: &'a Args,
     snapshot: Snapshot,
     prefix: Vec<u8>,
     progress: Progress,
     summary: Summary,
 }
 
-impl Export {
+impl Export<'_> {
     fn items(&self) -> fs_store::Result<impl Iterator<Item = fs_store::Result<Item>> + use<>> {
         self.snapshot.list(&ListOptions::new().prefix(&self.prefix[..]))
     }
@@ -161,6 +163,8 @@ impl Export {
             if let Some(damage) = damage {
                 drop(file);
                 fs::remove_file(&path).doing(|| format!("cannot remove {}", show::path(&path)))?;
+                let version = reader.stat().version;
+                let damage = crate::explain(&self.args.store, &item.key, version, damage);
                 self.leave_out(&item.key, damage);
                 continue;
             }
@@ -201,6 +205,7 @@ impl Export {
             let source = BufReader::with_capacity(buffer, Noting { source, why: &mut why });
             let written = out.append_data(&mut header, path, source);
             if let Some(error) = why {
+                let error = crate::explain(&self.args.store, &item.key, stat.version, error);
                 return Err(Failure::because(
                     format!("the stream ends within {}", escape::shown(&item.key)),
                     error,

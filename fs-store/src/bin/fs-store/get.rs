@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let damage = Copier::new().copy(&mut reader, 0, len, &mut file, &mut progress).doing(making)?;
     drop(progress);
     if let Some(damage) = damage {
+        let damage = crate::explain(&args.store, &key, reader.stat().version, damage);
         return Err(Failure::because(doing(), damage));
     }
     drop(file);

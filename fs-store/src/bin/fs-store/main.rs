@@ -31,7 +31,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use fs_store::{OpenOptions, Store};
+use fs_store::{Error, OpenOptions, Store};
 
 use crate::failure::{Context, Failure, report};
 
@@ -45,7 +45,8 @@ struct Cli {
 
 const HELP: &str = "\
 A store is a directory. When a verb that changes it ends with 0, what it did is on the
-medium; one program at a time can change a store, others can read it meanwhile.
+medium; one program at a time can change a store, others can read it meanwhile. Reading
+while much is changed can end with an error that another try does not have.
 
 Keys:
   A key is any bytes. What a terminal cannot carry is written %XX, one byte each, and a
@@ -128,6 +129,18 @@ fn open(path: &Path) -> Result<Store, Failure> {
     options.open(path).doing(|| format!("cannot open {}", show::path(path)))
 }
 
+/// What looks like damage to version `version` of an object, in a store that is open
+/// for reading: its writer may have put something else there since.
+fn explain(path: &Path, key: &[u8], version: u64, damage: Error) -> Error {
+    let now = OpenOptions::new().read_only(true).open(path).and_then(|store| store.stat(key));
+    match now {
+        Ok(stat) if stat.as_ref().map(|stat| stat.version) != Some(version) => {
+            Error::ChangedUnderneath
+        }
+        _ => damage,
+    }
+}
+
 /// Opens a store to change it.
 fn open_to_change(path: &Path, create: bool) -> Result<Store, Failure> {
     let options = OpenOptions::new().create(create);
@@ -142,4 +155,27 @@ fn close(store: Store, path: &Path) -> Result<(), Failure> {
 /// A key as it was typed, for messages.
 fn shown(key: &OsString) -> String {
     escape::printable(&key.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_that_of_the_version_that_is_still_there() {
+        let dir = tempfile::tempdir().expect("a folder for the test");
+        let store = Store::create(dir.path()).expect("a store");
+        let old = store.put("a", b"1").expect("put").version;
+        let damage = |version| {
+            let (key, file) = (b"a".to_vec(), String::new());
+            let damage = Error::Corrupt { key, start: 0, end: 1, file, offset: 0 };
+            explain(dir.path(), b"a", version, damage)
+        };
+        assert!(matches!(damage(old), Error::Corrupt { .. }));
+        let new = store.put("a", b"2").expect("put").version;
+        assert!(matches!(damage(old), Error::ChangedUnderneath));
+        assert!(matches!(damage(new), Error::Corrupt { .. }));
+        store.delete("a").expect("deleted");
+        assert!(matches!(damage(new), Error::ChangedUnderneath));
+    }
 }
