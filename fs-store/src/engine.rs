@@ -358,6 +358,9 @@ impl Engine {
             }
             if !journal.has_room(plan.payload.len()) || self.is_heavy(&commit) {
                 drop(commit);
+                if steps.iter().any(|step| matches!(step, Step::Put { .. })) {
+                    self.space.keep_reserve(&|| self.flush_all())?;
+                }
                 self.make_room(plan.payload.len())?;
                 continue;
             }

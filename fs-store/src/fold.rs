@@ -11,7 +11,9 @@
 //!
 //! Commits go on meanwhile, into the other segment. A fold that fails before
 //! step 4 has changed nothing but that; the next one begins at step 2, with all
-//! that has come since.
+//! that has come since. If there is no space for a whole new index, the changes
+//! come into it a few at a time, each time giving up what the index before had,
+//! and the journal begins anew with the last of them.
 
 use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -116,6 +118,8 @@ impl Engine {
         for file in &*self.files() {
             file.mark_dirty();
         }
+        // What it replaces is free from here on, and may be overwritten.
+        self.space.sync()?;
         let segment = self.next_segment(&mut state, 0)?;
         let head = self.journal()?.restart(segment, found.epoch + 1);
         state.segments = found.segments;
@@ -134,53 +138,113 @@ impl Engine {
             None => Some(self.next_segment(state, room)?),
             Some(_) => None,
         };
-        let mut commit = self.lock_commit();
-        commit.sort_recent();
         if let Some(segment) = segment {
+            // Under the lock, so that no frame comes between.
+            let _commit = self.lock_commit();
             state.segments.push(journal.segment().0);
             let (_, head) = journal.rotate(segment);
             state.begun = Some(head);
         }
-        let head = state.begun.expect("just made");
-        // What has come since a fold that failed comes along: to do it once more
-        // when the journal is read does no harm.
-        let newer = std::mem::take(&mut commit.active);
-        commit.weight = 0;
-        if commit.frozen.is_empty() {
-            commit.frozen = newer;
-        } else {
-            commit.frozen.extend(newer);
+        let (mut most, mut has_flushed) = (usize::MAX, false);
+        loop {
+            match self.fold_some(state, most) {
+                Ok(Some(count)) => most = count.saturating_mul(2),
+                Ok(None) => return Ok(()),
+                Err((Error::Full { .. }, _)) if !has_flushed => {
+                    // What these commits give up is free once they are flushed.
+                    self.flush_all()?;
+                    has_flushed = true;
+                }
+                Err((Error::Full { .. }, Some(fewer))) => most = fewer,
+                Err((error, _)) => return Err(error),
+            }
         }
-        let (frozen, counts) = (commit.frozen.clone(), commit.counts);
-        // What the new index will name must not be used for its nodes, even if a
-        // commit gives it up meanwhile.
-        let pin = self.space.pin();
-        drop(commit);
-        let frozen: Vec<Change> =
-            frozen.iter().map(|(key, object)| (Arc::clone(key), object.clone())).collect();
+    }
 
-        let mut made = self.make_state(state, head, counts, &frozen);
-        if let Err(Error::Full { .. }) = made {
-            // What these commits give up is free once they are flushed.
-            self.flush_all()?;
-            made = self.make_state(state, head, counts, &frozen);
+    /// Brings about so many changes into the index. How many, if not all: then
+    /// the journal still begins where it did, as doing a change again when it is
+    /// read does no harm. An error tells how many to try next, if fewer will do.
+    ///
+    /// Those that replace an object in sectors go first and together: such sectors
+    /// may have been used again, and an index that names them as well as what lies
+    /// there now would not know later which of the two to give up.
+    fn fold_some(
+        &self,
+        state: &mut FoldState,
+        most: usize,
+    ) -> Result<Option<usize>, (Error, Option<usize>)> {
+        let (frozen, counts, pin) = {
+            let mut commit = self.lock_commit();
+            commit.sort_recent();
+            // What has come since the journal went on comes along.
+            let newer = std::mem::take(&mut commit.active);
+            commit.weight = 0;
+            if commit.frozen.is_empty() {
+                commit.frozen = newer;
+            } else {
+                commit.frozen.extend(newer);
+            }
+            // What the new index will name must not be used for its nodes, even if
+            // a commit gives it up meanwhile.
+            (commit.frozen.clone(), commit.counts, self.space.pin())
+        };
+        let mut part: Vec<Change> = Vec::with_capacity(frozen.len().min(most));
+        let mut first = 0;
+        if frozen.len() <= most {
+            part.extend(frozen.iter().map(|(key, object)| (Arc::clone(key), object.clone())));
+        } else {
+            let mut others = Vec::new();
+            for (key, object) in &frozen {
+                let old = self.nodes.find(&self.root(), key).map_err(|error| (error, None))?;
+                let change = (Arc::clone(key), object.clone());
+                let is_first = old.is_some_and(|old| old.extents().next().is_some());
+                if is_first { part.push(change) } else { others.push(change) }
+            }
+            first = part.len();
+            part.extend(others.into_iter().take(most.saturating_sub(first)));
+            part.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         }
-        let Made { superblock, used, moved, left, taken } = made?;
-        if let Err(error) = self.write_superblock(&superblock) {
+        let is_all = part.len() == frozen.len();
+        let fewer = (part.len() > first.max(1)).then_some(part.len() / 2);
+        let failed = |error| (error, fewer);
+        let (head, counts) = if is_all {
+            (state.begun, counts)
+        } else {
+            (None, self.counts_after(&state.superblock, &part).map_err(failed)?)
+        };
+        let made = self.make_state(state, head, counts, &part).map_err(failed)?;
+        if let Err(error) = self.write_superblock(&made.superblock) {
             // It may be there or not: what it names must stay as it is.
-            journal.break_off(&error);
-            return Err(error);
+            self.journal().map_err(failed)?.break_off(&error);
+            return Err(failed(error));
         }
-        self.publish(state, superblock, used, &moved, left, taken);
+        self.publish(state, made, is_all);
         drop(pin);
-        Ok(())
+        Ok((!is_all).then_some(part.len()))
+    }
+
+    /// How many objects the index has after some changes.
+    fn counts_after(&self, superblock: &Superblock, changes: &[Change]) -> Result<Counts> {
+        let root = self.root();
+        let mut counts = Counts { objects: superblock.objects, bytes: superblock.object_bytes };
+        for (key, object) in changes {
+            if let Some(old) = self.nodes.find(&root, key)? {
+                counts.objects -= 1;
+                counts.bytes -= old.len;
+            }
+            if let Some(object) = object {
+                counts.objects += 1;
+                counts.bytes += object.len;
+            }
+        }
+        Ok(counts)
     }
 
     /// Steps 2 to 3: all that the new superblock names.
     fn make_state(
         &self,
         state: &FoldState,
-        head: JournalHead,
+        head: Option<JournalHead>,
         counts: Counts,
         frozen: &[Change],
     ) -> Result<Made> {
@@ -200,25 +264,32 @@ impl Engine {
     fn make_parts(
         &self,
         state: &FoldState,
-        head: JournalHead,
+        head: Option<JournalHead>,
         counts: Counts,
         frozen: &[Change],
         taken: &mut Vec<Extent>,
     ) -> Result<(Superblock, UsedMap, Vec<Moved>, Vec<Extent>)> {
-        let moved = self.move_values(frozen, taken)?;
-        let changes: Vec<Change> =
-            moved.iter().map(|moved| (Arc::clone(&moved.key), moved.new.clone())).collect();
-        let root = self.root();
-        let Folded { blob, levels, taken: nodes, mut left, dropped } =
-            fold(&self.nodes, &root, &changes)?;
+        // Pages of the map need long runs: nodes must not take the last of them.
+        let pages = self.hold_pages(&state.superblock);
+        let made = self.move_values(frozen, taken).and_then(|moved| {
+            let change = |moved: &Moved| (Arc::clone(&moved.key), moved.new.clone());
+            let changes: Vec<Change> = moved.iter().map(change).collect();
+            let folded = fold(&self.nodes, &self.root(), &changes)?;
+            Ok((moved, changes, folded))
+        });
+        self.space.release(pages);
+        let (moved, changes, folded) = made?;
+        let Folded { blob, levels, taken: nodes, mut left, dropped } = folded;
         taken.extend(&nodes);
 
         let mut used = state.used.clone();
         used.remove(&left);
         used.remove(&dropped);
-        used.remove(&state.segments);
         used.insert(&nodes);
-        used.insert(&[head.segment]);
+        if let Some(head) = head {
+            used.remove(&state.segments);
+            used.insert(&[head.segment]);
+        }
         for (_, object) in &changes {
             let extents: Vec<Extent> = object.iter().flat_map(|object| object.extents()).collect();
             used.insert(&extents);
@@ -230,7 +301,7 @@ impl Engine {
         left.append(&mut change.left);
         let superblock = Superblock {
             generation: state.superblock.generation + 1,
-            journal: head,
+            journal: head.unwrap_or(state.superblock.journal),
             root: blob,
             levels,
             map_table: used.table(),
@@ -246,6 +317,13 @@ impl Engine {
             return Err(error);
         }
         Ok((superblock, used, moved, left))
+    }
+
+    /// Room for the pages of a few files and the table, if there is any.
+    fn hold_pages(&self, superblock: &Superblock) -> Vec<Extent> {
+        let count = self.space.sectors_for(PAGE_BYTES as u64);
+        let take = |_| self.space.allocate(count, Purpose::Own, None, &|| Ok(())).ok();
+        (0..=superblock.files.min(4)).map_while(take).flatten().collect()
     }
 
     /// Gives values sectors that have come along in the journal and are too long
@@ -288,22 +366,20 @@ impl Engine {
     }
 
     /// Step 5.
-    fn publish(
-        &self,
-        state: &mut FoldState,
-        superblock: Superblock,
-        used: UsedMap,
-        moved: &[Moved],
-        left: Vec<Extent>,
-        taken: Vec<Extent>,
-    ) {
-        let mut segments = std::mem::take(&mut state.segments);
+    fn publish(&self, state: &mut FoldState, made: Made, is_all: bool) {
+        let Made { superblock, used, moved, left, taken } = made;
         let mut commit = self.lock_commit();
         let generation = self.root().generation + 1;
         self.set_root(Root { blob: superblock.root, levels: superblock.levels, generation });
-        commit.frozen = crate::engine::Overlay::new();
+        if is_all {
+            commit.frozen = crate::engine::Overlay::new();
+        } else {
+            for moved in &moved {
+                commit.frozen.remove(&moved.key);
+            }
+        }
         let mut given_up = Vec::new();
-        for Moved { key, old, new } in moved {
+        for Moved { key, old, new } in &moved {
             let is_current = self.live().folded(key, old.as_ref(), new.as_ref());
             let was_moved = match (old, new) {
                 (Some(old), Some(new)) => !Arc::ptr_eq(old, new),
@@ -318,15 +394,19 @@ impl Engine {
         self.space.settle(taken);
         self.space.give_up(given_up, seq);
         self.space.give_up(left, 0);
-        // The longest serves again.
-        segments.extend(state.spare.take());
-        segments.sort_unstable_by_key(|segment| segment.count);
-        state.spare = segments.pop();
-        self.space.give_up(segments, 0);
+        if is_all {
+            // The longest serves again.
+            let mut segments = std::mem::take(&mut state.segments);
+            segments.extend(state.spare.take());
+            segments.sort_unstable_by_key(|segment| segment.count);
+            state.spare = segments.pop();
+            self.space.give_up(segments, 0);
+            state.begun = None;
+        }
         self.space.tick();
         drop(commit);
         self.space.set_reserve(self.reserve_sectors(&superblock));
-        (state.superblock, state.used, state.begun) = (superblock, used, None);
+        (state.superblock, state.used) = (superblock, used);
         state.last = Some(Instant::now());
     }
 

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, IoSlice};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use alloc_core::{FreeMap, SectorCount};
 
@@ -295,6 +295,7 @@ fn open_state(
         ahead.journal.seq = last + 1;
     }
     let engine = assemble(space, ahead, used, options, lock, counts);
+    engine.fold.lock().unwrap_or_else(PoisonError::into_inner).superblock = superblock.clone();
     {
         let mut commit = engine.lock_commit();
         for (key, object) in &overlay {

@@ -446,6 +446,27 @@ impl Space {
         self.lock().reserve = sectors;
     }
 
+    /// Sees to it that what objects are to leave is there: for those that need no
+    /// sectors themselves, but fill the index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`], and those of `flush`.
+    pub(crate) fn keep_reserve(&self, flush: &dyn Fn() -> Result<()>) -> Result<()> {
+        let missing = || {
+            let mut state = self.lock();
+            self.reclaim(&mut state);
+            let free = state.free_count();
+            (free < state.reserve).then_some((state.reserve, free))
+        };
+        let Some((reserve, _)) = missing() else { return Ok(()) };
+        let Err(refusal) = self.grow(reserve) else { return Ok(()) };
+        flush()?;
+        let Some((reserve, free)) = missing() else { return Ok(()) };
+        let bytes = u64::from(self.sector_bytes);
+        Err(Error::Full { wanted: reserve * bytes, free: free * bytes, source: refusal })
+    }
+
     /// Makes a file larger, or adds one, so that `count` sectors in one run are
     /// free then.
     ///
