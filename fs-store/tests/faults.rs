@@ -401,3 +401,41 @@ fn a_full_disk_takes_deletes_and_trims_and_then_puts_again() {
         assert_eq!(state_of(&store).unwrap(), state);
     }
 }
+
+#[test]
+fn a_disk_full_of_small_objects_takes_deletes() {
+    for sector_bytes in [4096, 512] {
+        let disk = LogDisk::new();
+        let options = OpenOptions::new().create(true).sector_bytes(sector_bytes);
+        let store = options.open_on(disk.clone()).unwrap();
+        store.put("first", vec![1; 10 << 20]).unwrap();
+        store.delete("first").unwrap();
+        disk.fail(Fails { at: Some(0), forever: true, is_full: true, growth_only: true });
+        let mut keys = Vec::new();
+        for n in 0..200_000_u64 {
+            let key = format!("key/{n:06}");
+            match store.put(&key, bytes(n, 300)) {
+                Ok(_) => keys.push(key),
+                Err(Error::Full { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!((5_000..199_999).contains(&keys.len()), "{}", keys.len());
+        let mut rng = Rng(3);
+        for n in 0..keys.len() * 9 / 10 {
+            let index = usize::try_from(rng.below(keys.len() as u64)).unwrap();
+            let deleted = store.delete(keys.swap_remove(index));
+            let usage = store.usage();
+            assert!(deleted.unwrap_or_else(|error| panic!(
+                "{sector_bytes}: delete {n}, {} left: {error}, {usage:?}",
+                keys.len()
+            )));
+        }
+        for n in 0..1000 {
+            store.put(format!("new/{n}"), bytes(n, 300)).unwrap();
+        }
+        let report = store.verify(|_, _| {}).unwrap();
+        assert!(report.is_sound(), "{:?}", report.findings);
+        assert_eq!(report.objects, keys.len() as u64 + 1000);
+    }
+}
