@@ -17,6 +17,8 @@ mod crash;
 mod open;
 mod repair;
 mod round_trip;
+#[path = "../../fs-store/tests/model/mod.rs"]
+mod store_model;
 
 use cfb_format::Version;
 
@@ -28,13 +30,14 @@ pub use round_trip::cfb_round_trip;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("alloc_ops", alloc_ops),
     ("cfb_failing_disk", cfb_failing_disk),
     ("cfb_open", cfb_open),
     ("cfb_ops", cfb_ops),
     ("cfb_repair", cfb_repair),
     ("cfb_round_trip", cfb_round_trip),
+    ("store_ops", store_ops),
 ];
 
 /// Four bytes pick a device, every four that follow one operation of the model.
@@ -73,4 +76,17 @@ pub fn cfb_ops(data: &[u8]) {
 /// Where what is left is not exactly the state of a commit, or an error costs anything.
 pub fn cfb_failing_disk(data: &[u8]) {
     crash::random::run_bytes(data).expect_no_fault("a random run");
+}
+
+/// The first byte picks the kind of store, every six bytes that follow one operation of the model.
+pub fn store_ops(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let setup = store_model::Setup {
+        sector_bytes: [512, 4096, 65_536][usize::from(first >> 2) % 3],
+        is_limited: first & 1 != 0,
+        is_forgetful: first & 2 != 0,
+    };
+    let (raw, _) = rest.as_chunks::<6>();
+    let ops: Vec<_> = raw.iter().take(300).map(|&bytes| store_model::Raw(bytes)).collect();
+    store_model::Model::run(setup, &ops);
 }
