@@ -114,12 +114,6 @@ impl Engine {
     /// Folds what was found in the journal when the store was opened.
     pub(crate) fn fold_replayed(&self, found: Replay) -> Result<()> {
         let mut state = self.lock_fold();
-        // Whoever wrote it may not have flushed it.
-        for file in &*self.files() {
-            file.mark_dirty();
-        }
-        // What it replaces is free from here on, and may be overwritten.
-        self.space.sync()?;
         let segment = self.next_segment(&mut state, 0)?;
         let head = self.journal()?.restart(segment, found.epoch + 1);
         state.segments = found.segments;

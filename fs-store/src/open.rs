@@ -303,8 +303,16 @@ fn open_state(
             commit.active.insert(Arc::clone(key), object.clone());
         }
     }
-    if !options.read_only && last.is_some() {
-        engine.fold_replayed(found)?;
+    if !options.read_only {
+        // Whoever wrote this state may not have flushed it, nor its superblock. What
+        // the state before needs is free in it, and may be overwritten from here on.
+        for file in &*engine.files() {
+            file.mark_dirty();
+        }
+        engine.space.sync()?;
+        if last.is_some() {
+            engine.fold_replayed(found)?;
+        }
     }
     Ok(engine)
 }
