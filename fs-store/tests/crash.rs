@@ -129,12 +129,23 @@ fn work(disk: &LogDisk, seed: u64, steps: u64) -> Vec<Commit> {
     commits
 }
 
-/// Opens what a crash left and finds one of the states that may be there.
-fn check(disk: MemDisk, commits: &[Commit], least: usize, most: usize, what: &str) {
+/// Opens what a crash left and finds one of the states that may be there, besides
+/// one more key perhaps.
+fn check(
+    disk: MemDisk,
+    commits: &[Commit],
+    least: usize,
+    most: usize,
+    besides: Option<&[u8]>,
+    what: &str,
+) {
     let store = match options().open_on(disk.clone()) {
         Ok(store) => store,
         Err(error) => panic!("{what}: {error}"),
     };
+    if let Some(key) = besides {
+        store.delete(key).unwrap();
+    }
     let found = state_of(&store);
     let is_one = commits[least..=most].iter().any(|commit| commit.state == found);
     assert!(is_one, "{what}: none of the states {least} to {most}");
@@ -170,10 +181,10 @@ fn cut_everywhere(seed: u64, steps: u64, tries: u64) {
         let durable =
             commits.iter().rposition(|commit| commit.is_durable && commit.done <= cut).unwrap();
         let what = format!("seed {seed}, cut at {cut} of {}", calls.len());
-        check(medium.whole(), &commits, acked, begun, &format!("{what}, the process"));
+        check(medium.whole(), &commits, acked, begun, None, &format!("{what}, the process"));
         for nth in 0..tries.min(1 + medium.perhaps_count() as u64 * 2) {
             let what = format!("{what}, the machine, try {nth}");
-            check(medium.torn(&mut rng), &commits, durable, begun, &what);
+            check(medium.torn(&mut rng), &commits, durable, begun, None, &what);
         }
     }
 }
@@ -188,4 +199,38 @@ fn whatever_was_promised_is_there_after_a_cut_at_any_call() {
 #[test]
 fn long_runs_survive_too() {
     cut_everywhere(100, 150, 1);
+}
+
+#[test]
+fn a_machine_may_die_while_the_store_is_opened_after_its_process_has_died() {
+    let seed = 7;
+    let disk = LogDisk::new();
+    let commits = work(&disk, seed, 60);
+    let calls = disk.calls();
+    let mut medium = Medium::default();
+    let mut rng = Rng(seed);
+    for cut in 0..=calls.len() {
+        if cut > 0 {
+            medium.call(&calls[cut - 1]);
+        }
+        if cut < commits[0].done || !rng.chance(4) {
+            continue;
+        }
+        let begun = commits.iter().rposition(|commit| commit.begun <= cut).unwrap();
+        let durable =
+            commits.iter().rposition(|commit| commit.is_durable && commit.done <= cut).unwrap();
+        // Nothing of what the process had not flushed is lost yet, or is safe.
+        let again = LogDisk::on(medium.whole());
+        let store = options().open_on(again.clone()).unwrap();
+        store.put("new", bytes(cut as u64, 30_000)).unwrap();
+        store.delete("new").unwrap();
+        std::mem::forget(store);
+        let mut medium = medium.clone();
+        let seen = again.calls();
+        for (nth, call) in seen.iter().enumerate() {
+            medium.call(call);
+            let what = format!("cut at {cut}, then at {nth} of {}", seen.len());
+            check(medium.torn(&mut rng), &commits, durable, begun, Some(&b"new"[..]), &what);
+        }
+    }
 }

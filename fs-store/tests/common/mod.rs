@@ -86,6 +86,11 @@ impl LogDisk {
         Self::default()
     }
 
+    /// A disk that has files already.
+    pub(crate) fn on(memory: MemDisk) -> Self {
+        Self { memory, ..Self::default() }
+    }
+
     pub(crate) fn fail(&self, fails: Fails) {
         self.log.lock().unwrap().fails = fails;
     }
