@@ -226,10 +226,10 @@ fn a_machine_may_die_while_the_store_is_opened_after_its_process_has_died() {
         store.delete("new").unwrap();
         std::mem::forget(store);
         let mut medium = medium.clone();
-        let seen = again.calls();
-        for (nth, call) in seen.iter().enumerate() {
+        let later = again.calls();
+        for (nth, call) in later.iter().enumerate() {
             medium.call(call);
-            let what = format!("cut at {cut}, then at {nth} of {}", seen.len());
+            let what = format!("cut at {cut}, then at {nth} of {}", later.len());
             check(medium.torn(&mut rng), &commits, durable, begun, Some(&b"new"[..]), &what);
         }
     }
