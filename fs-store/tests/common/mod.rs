@@ -223,7 +223,16 @@ pub(crate) struct Medium {
     new_names: Vec<String>,
 }
 
-fn apply(files: &mut HashMap<String, Vec<u8>>, call: &Call, keep: &mut dyn FnMut(usize) -> bool) {
+/// What becomes of a sector that was being written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Written,
+    AsBefore,
+    /// All of its 512 bytes are garbage, also those that were not being written.
+    Destroyed,
+}
+
+fn apply(files: &mut HashMap<String, Vec<u8>>, call: &Call, fate: &mut dyn FnMut() -> Fate) {
     match call {
         Call::Create(name) => {
             files.entry(name.clone()).or_default();
@@ -236,11 +245,20 @@ fn apply(files: &mut HashMap<String, Vec<u8>>, call: &Call, keep: &mut dyn FnMut
             while at < bytes.len() {
                 let end = ((offset + at) / 512 + 1) * 512 - offset;
                 let end = end.min(bytes.len());
-                if keep(at) {
-                    if file.len() < offset + end {
-                        file.resize(offset + end, 0);
+                let fate = fate();
+                if fate != Fate::AsBefore && file.len() < offset + end {
+                    file.resize(offset + end, 0);
+                }
+                match fate {
+                    Fate::Written => {
+                        file[offset + at..offset + end].copy_from_slice(&bytes[at..end]);
                     }
-                    file[offset + at..offset + end].copy_from_slice(&bytes[at..end]);
+                    Fate::AsBefore => {}
+                    Fate::Destroyed => {
+                        let first = (offset + at) / 512 * 512;
+                        let last = (first + 512).min(file.len());
+                        file[first..last].fill(0xD5);
+                    }
                 }
                 at = end;
             }
@@ -267,13 +285,13 @@ impl Medium {
                 self.perhaps = others;
                 let of: Vec<Call> = of;
                 for call in of {
-                    apply(&mut self.sure, &call, &mut |_| true);
+                    apply(&mut self.sure, &call, &mut || Fate::Written);
                 }
             }
             Call::SyncNames => self.new_names.clear(),
             Call::Create(name) => {
                 self.new_names.push(name.clone());
-                apply(&mut self.sure, call, &mut |_| true);
+                apply(&mut self.sure, call, &mut || Fate::Written);
             }
             call => self.perhaps.push(call.clone()),
         }
@@ -288,7 +306,7 @@ impl Medium {
     pub(crate) fn whole(&self) -> MemDisk {
         let mut files = self.sure.clone();
         for call in &self.perhaps {
-            apply(&mut files, call, &mut |_| true);
+            apply(&mut files, call, &mut || Fate::Written);
         }
         MemDisk::from_files(files)
     }
@@ -313,7 +331,12 @@ impl Medium {
             if lost && !is_torn {
                 continue;
             }
-            apply(&mut files, call, &mut |_| !is_torn || rng.chance(2));
+            apply(&mut files, call, &mut || match rng.below(8) {
+                _ if !is_torn => Fate::Written,
+                0..=3 => Fate::Written,
+                4..=6 => Fate::AsBefore,
+                _ => Fate::Destroyed,
+            });
         }
         for name in &self.new_names {
             if rng.chance(2) {
