@@ -38,6 +38,30 @@ use crate::tree::{Nodes, Root};
 
 /// Opens or creates a store.
 pub(crate) fn open(disk: Arc<dyn Disk>, options: &OpenOptions) -> Result<Store> {
+    /// What its writer does meanwhile can look like damage to one who only reads,
+    /// but not so often at the same place.
+    const SAME: usize = 3;
+    const MOST: usize = 20;
+    if !options.read_only {
+        return open_once(disk, options);
+    }
+    let mut seen: Vec<String> = Vec::new();
+    for _ in 0..MOST {
+        match open_once(Arc::clone(&disk), options) {
+            Err(error @ Error::Damaged { .. }) => {
+                let text = error.to_string();
+                if seen.iter().filter(|before| **before == text).count() + 1 >= SAME {
+                    return Err(error);
+                }
+                seen.push(text);
+            }
+            opened => return opened,
+        }
+    }
+    Err(Error::ChangedUnderneath)
+}
+
+fn open_once(disk: Arc<dyn Disk>, options: &OpenOptions) -> Result<Store> {
     let lock = if options.read_only { None } else { Some(lock(&*disk, options)?) };
     let first = match disk.open(&file_name(0), false, !options.read_only) {
         Ok(file) => Some(file),
