@@ -260,3 +260,42 @@ fn eight_threads_in_a_directory_see_no_wrong_byte() {
     let dir = tempfile::tempdir().unwrap();
     soak(DirDisk::new(dir.path()), 4096, seconds());
 }
+
+#[test]
+fn a_reader_beside_the_writer_sees_no_wrong_byte_or_is_told() {
+    let disk = MemDisk::new();
+    let options = OpenOptions::new()
+        .sector_bytes(512)
+        .journal_bytes(64 << 10)
+        .block_file_bytes(16 << 20)
+        .cache_bytes(300_000);
+    let soak = Soak {
+        store: options.clone().create(true).open_on(disk.clone()).unwrap(),
+        versions: AtomicU64::new(1),
+        until: Instant::now() + Duration::from_secs(seconds()),
+        counts: [const { AtomicU64::new(0) }; 10],
+    };
+    let (mut read, mut told) = (0_u64, 0_u64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| soak.work(1));
+        while Instant::now() < soak.until {
+            let mut look = || -> fs_store::Result<()> {
+                let store = options.clone().read_only(true).open_on(disk.clone())?;
+                for number in 0..KEYS {
+                    if let Some(bytes) = store.get(key(number))? {
+                        expect_value(number, &bytes, "beside the writer");
+                        read += 1;
+                    }
+                }
+                Ok(())
+            };
+            match look() {
+                Ok(()) => {}
+                Err(Error::ChangedUnderneath) => told += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    println!("{read} objects read, {told} times told that the writer came between");
+    assert!(read > 0);
+}
