@@ -143,7 +143,9 @@ impl OpenOptions {
     /// # Errors
     ///
     /// [`Error::NoStore`], [`Error::Exists`], [`Error::Locked`],
-    /// [`Error::Version`], [`Error::Options`], [`Error::Damaged`], [`Error::Io`].
+    /// [`Error::Version`], [`Error::Options`], [`Error::Damaged`], [`Error::Io`];
+    /// for reading only, [`Error::ChangedUnderneath`] if a writer is so busy that
+    /// no state of it could be read.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
         let disk = if self.create || self.create_new {
             DirDisk::create(path).doing("making the directory", "", 0)?
