@@ -408,8 +408,13 @@ pub(crate) fn check_bytes(
     ObjectReader::new(space, object, placed).check(bytes, 0)
 }
 
-/// Reads an object against its checksums, a piece at a time.
-pub(crate) fn check_all(space: &Space, object: &Object) -> Result<(), ReadError> {
+/// Reads an object against its checksums, a piece at a time; `seen` gets the bytes
+/// of each.
+pub(crate) fn check_all(
+    space: &Space,
+    object: &Object,
+    seen: &mut dyn FnMut(u64),
+) -> Result<(), ReadError> {
     let Body::Sectors(placed) = &object.body else { return Ok(()) };
     let len = object.len;
     let mut reader = ObjectReader { distrusts: true, ..ObjectReader::new(space, object, placed) };
@@ -417,6 +422,7 @@ pub(crate) fn check_all(space: &Space, object: &Object) -> Result<(), ReadError>
     for at in (0..len).step_by(PIECE_BYTES) {
         piece.clear();
         reader.read_chunks(at, (at + PIECE_BYTES as u64).min(len), &mut piece)?;
+        seen(piece.len() as u64);
     }
     Ok(())
 }

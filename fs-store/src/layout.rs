@@ -204,12 +204,13 @@ impl Superblock {
         if raw.magic != MAGIC {
             return Err(BadSuperblock::NotOne);
         }
-        // A later version may be longer, with its checksum elsewhere.
+        // In every version these bytes have their checksum here, so that a damaged
+        // version is not taken for a later one.
+        if checksum(whole) != raw.crc.get() || raw.version.get() == 0 {
+            return Err(BadSuperblock::NotOne);
+        }
         if raw.version.get() > VERSION {
             return Err(BadSuperblock::Version(raw.version.get()));
-        }
-        if checksum(whole) != raw.crc.get() {
-            return Err(BadSuperblock::NotOne);
         }
         Self::from_raw(raw).ok_or(BadSuperblock::NotOne)
     }
@@ -310,6 +311,10 @@ mod tests {
     fn later_versions_are_refused_by_name() {
         let mut bytes = superblock().encode();
         bytes[8] = 9;
+        assert_eq!(Superblock::decode(&bytes), Err(BadSuperblock::NotOne), "a damaged one");
+        let end = size_of::<Raw>();
+        let crc = checksum(&bytes[..end - 4]);
+        bytes[end - 4..end].copy_from_slice(&crc.to_le_bytes());
         assert_eq!(Superblock::decode(&bytes), Err(BadSuperblock::Version(9)));
     }
 

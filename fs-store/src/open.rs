@@ -383,7 +383,7 @@ fn settle_journal(space: &Space, found: &mut Replay) -> Result<BTreeMap<Key, Opt
 
 /// Whether all bytes of an object are those that were written.
 fn is_whole(space: &Space, object: &Object) -> Result<bool> {
-    match check_all(space, object) {
+    match check_all(space, object, &mut |_| ()) {
         Ok(()) => Ok(true),
         // Other bytes, or a file that ends before them: it did not grow in time.
         Err(ReadError::Mismatch(_) | ReadError::Other(Error::Damaged { .. })) => Ok(false),

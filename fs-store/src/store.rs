@@ -285,7 +285,8 @@ impl Store {
         Ok(Writer::new(self.clone(), key, metadata, options.clone()))
     }
 
-    /// Gives a new key below `parent` an object: `parent`, a slash and 26 letters
+    /// Gives a new key below `parent` an object: `parent`, a slash if it does not end
+    /// with one, and 26 letters
     /// and digits that no other call gives. The key and its object.
     ///
     /// # Errors
@@ -298,7 +299,9 @@ impl Store {
     ) -> Result<(Vec<u8>, Stat)> {
         loop {
             let mut key = parent.as_ref().to_vec();
-            key.push(b'/');
+            if key.last() != Some(&b'/') {
+                key.push(b'/');
+            }
             key.extend_from_slice(&self.engine.unique_name());
             match self.put_with(&key, value.as_ref(), &PutOptions::new().create_only()) {
                 Err(Error::AlreadyExists { .. }) => {}

@@ -142,16 +142,13 @@ pub(crate) fn verify(engine: &Engine, mut progress: impl FnMut(u64, u64)) -> Res
         if view.active.contains_key(key) || view.frozen.contains_key(key) {
             return Ok(());
         }
-        check(engine, key, object, &mut report)?;
-        progress(report.bytes, all.max(report.bytes));
-        Ok(())
+        check(engine, key, object, &mut report, &mut |bytes| progress(bytes, all.max(bytes)))
     });
     let walked = walked.and_then(|()| {
         let older = view.frozen.iter().filter(|(key, _)| !view.active.contains_key(*key));
         for (key, object) in view.active.iter().chain(older) {
             let Some(object) = object else { continue };
-            check(engine, key, object, &mut report)?;
-            progress(report.bytes, all.max(report.bytes));
+            check(engine, key, object, &mut report, &mut |bytes| progress(bytes, all.max(bytes)))?;
         }
         Ok(())
     });
@@ -168,9 +165,20 @@ pub(crate) fn verify(engine: &Engine, mut progress: impl FnMut(u64, u64)) -> Res
     Ok(report)
 }
 
-/// Reads one object.
-fn check(engine: &Engine, key: &[u8], object: &Object, report: &mut Report) -> Result<()> {
-    match check_all(&engine.space, object) {
+/// Reads one object; `progress` gets the bytes of all objects so far.
+fn check(
+    engine: &Engine,
+    key: &[u8],
+    object: &Object,
+    report: &mut Report,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let mut read = report.bytes;
+    let checked = check_all(&engine.space, object, &mut |bytes| {
+        read += bytes;
+        progress(read);
+    });
+    match checked {
         Ok(()) => {}
         Err(ReadError::Other(error @ Error::Io { .. })) => return Err(error),
         Err(error) => report.findings.push(error.of(key)),
