@@ -28,6 +28,7 @@ use crate::frame::{Key, Op};
 use crate::journal::Journal;
 use crate::live::Live;
 use crate::object::{Body, Object};
+use crate::open::newest_generation;
 use crate::options::Durability;
 use crate::space::{Pin, Space};
 use crate::tree::{Nodes, Root};
@@ -222,6 +223,19 @@ impl Engine {
     pub(crate) fn set_root(&self, root: Root) {
         *self.root.write().unwrap_or_else(PoisonError::into_inner) = root;
         self.generation.store(root.generation, Ordering::Release);
+    }
+
+    /// What a store that is open for reading only takes for damage of the index may
+    /// be what its writer has put there since: then it has named another one.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        if self.journal.is_some() || !matches!(error, Error::Damaged { .. }) {
+            return error;
+        }
+        let state = self.fold.lock().unwrap_or_else(PoisonError::into_inner);
+        match newest_generation(&self.files()[0]) {
+            Some(newest) if newest != state.superblock.generation => Error::ChangedUnderneath,
+            _ => error,
+        }
     }
 
     /// Makes all commits so far durable.

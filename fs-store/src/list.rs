@@ -164,7 +164,8 @@ impl List {
             is_done: false,
         };
         let from = list.first_bound();
-        list.seek(from)?;
+        let sought = list.seek(from);
+        sought.map_err(|error| list.snapshot.engine().explain(error))?;
         Ok(list)
     }
 
@@ -371,7 +372,7 @@ impl Iterator for List {
             }
             Err(error) => {
                 self.is_done = true;
-                Some(Err(error))
+                Some(Err(self.snapshot.engine().explain(error)))
             }
         }
     }

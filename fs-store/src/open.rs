@@ -135,6 +135,15 @@ fn read_superblock(file: &dyn DiskFile) -> Result<Option<Superblock>> {
     Ok(newest)
 }
 
+/// The generation that the first block file has come to.
+pub(crate) fn newest_generation(first: &BlockFile) -> Option<u64> {
+    let mut bytes = Vec::new();
+    let slot = usize::try_from(SLOT_BYTES).expect("small");
+    first.read_onto(&mut bytes, slot * usize::try_from(SLOTS).expect("few"), 0).ok()?;
+    let decoded = bytes.chunks(slot).filter_map(|bytes| Superblock::decode(bytes).ok());
+    decoded.map(|superblock| superblock.generation).max()
+}
+
 fn session() -> u64 {
     RandomState::new().hash_one(crate::engine::now_nanos())
 }
