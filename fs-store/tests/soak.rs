@@ -287,6 +287,9 @@ fn a_reader_beside_the_writer_sees_no_wrong_byte_or_is_told() {
                         read += 1;
                     }
                 }
+                for item in store.list(&ListOptions::new())? {
+                    item?;
+                }
                 Ok(())
             };
             match look() {
