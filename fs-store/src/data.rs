@@ -189,13 +189,18 @@ fn write_group(space: &Space, values: &[&[u8]], extents: &Extents) -> Result<Vec
             let crc = whole(&sums, len);
             let extents = cut(&mut rest, data);
             let sums = if sum_sectors == 0 {
-                Sums::Inline(sums.into())
+                inline(sums)
             } else {
                 Sums::Sectors(cut(&mut rest, sum_sectors))
             };
-            Written { body: Body::Sectors(Box::new(Placed { extents, sums })), crc }
+            Written { body: Body::Sectors(Placed { extents, sums }), crc }
         })
         .collect())
+}
+
+/// Checksums that stay with their object.
+fn inline(sums: Vec<u32>) -> Sums {
+    if sums.len() == 1 { Sums::Whole } else { Sums::Inline(sums.into()) }
 }
 
 /// Writes the checksums of an object whose bytes are written already.
@@ -206,7 +211,7 @@ pub(crate) fn place_sums(
     flush: &dyn Fn() -> Result<()>,
 ) -> Result<Sums> {
     if sums.len() <= INLINE_SUMS {
-        return Ok(Sums::Inline(sums.into()));
+        return Ok(inline(sums));
     }
     let mut blocks = Vec::new();
     encode_sum_blocks(&sums, &mut blocks);
@@ -259,6 +264,7 @@ pub(crate) struct ObjectReader<'a> {
     placed: &'a Placed,
     len: u64,
     version: u64,
+    crc: u32,
     /// The block of checksums that was used last.
     block: Option<(u64, Arc<[u32]>)>,
     /// Whether checksums come from the medium even if they are in memory.
@@ -273,6 +279,7 @@ impl<'a> ObjectReader<'a> {
             placed,
             len: object.len,
             version: object.version,
+            crc: object.crc,
             block: None,
             distrusts: false,
         }
@@ -282,6 +289,7 @@ impl<'a> ObjectReader<'a> {
     fn sum(&mut self, chunk: u64) -> Result<u32, ReadError> {
         let index = |number: u64| usize::try_from(number).expect("bounded by memory");
         match &self.placed.sums {
+            Sums::Whole => Ok(self.crc),
             Sums::Inline(sums) => Ok(sums[index(chunk)]),
             Sums::Sectors(extents) => {
                 let (number, nth) = (chunk / SUMS_PER_BLOCK as u64, chunk % SUMS_PER_BLOCK as u64);

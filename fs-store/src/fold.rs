@@ -93,9 +93,32 @@ impl Engine {
             if journal.has_room(payload) && !self.is_heavy(&self.lock_commit()) {
                 return Ok(());
             }
-            self.fold_with(&mut state, frame_bytes(payload) + 3 * BLOCK_BYTES)?;
+            let room = frame_bytes(payload) + 3 * BLOCK_BYTES;
+            if !self.go_on_elsewhere(&mut state, room)? {
+                self.fold_with(&mut state, room)?;
+            }
         }
         Ok(())
+    }
+
+    /// Lets the journal go on in another segment without a fold, if there is
+    /// nothing to fold: a commit is too long for a segment that is nearly unused.
+    fn go_on_elsewhere(&self, state: &mut FoldState, room: u64) -> Result<bool> {
+        let journal = self.journal()?;
+        let has_changes = {
+            let commit = self.lock_commit();
+            !commit.recent.is_empty() || !commit.active.is_empty()
+        };
+        if has_changes || state.begun.is_some() {
+            return Ok(false);
+        }
+        let segment = self.next_segment(state, room)?;
+        // Commits that came meanwhile are in the old segment, which is kept until
+        // the next fold.
+        let _commit = self.lock_commit();
+        state.segments.push(journal.segment().0);
+        journal.rotate(segment);
+        Ok(true)
     }
 
     /// Brings everything into the index.
@@ -424,7 +447,8 @@ impl Engine {
         let by_size = in_use / SEGMENT_PART;
         let by_load = if is_busy && room > 0 { (current * 2).min(2 * by_size) } else { 0 };
         let least = least_segment_bytes(self.segment_limit);
-        let want = by_load.max(by_size).clamp(least, self.segment_limit.max(least)).max(room);
+        let usual = by_load.max(by_size).clamp(least, self.segment_limit.max(least));
+        let want = usual.max(room);
         if let Some(spare) = state.spare.take() {
             if bytes(spare) >= want && bytes(spare) <= want * 4 {
                 return Ok(spare);
@@ -445,7 +469,10 @@ impl Engine {
             taken => taken?,
         };
         let segment = taken[0];
-        if let Err(error) = self.clear_segment(segment) {
+        // One for a long commit is full soon anyway.
+        if room <= usual
+            && let Err(error) = self.clear_segment(segment)
+        {
             self.space.release(taken);
             return Err(error);
         }

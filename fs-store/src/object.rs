@@ -48,7 +48,7 @@ pub(crate) enum Body {
     /// Here.
     Inline(Bytes),
     /// In sectors.
-    Sectors(Box<Placed>),
+    Sectors(Placed),
 }
 
 /// The sectors of an object and the checksums of its chunks.
@@ -61,6 +61,8 @@ pub(crate) struct Placed {
 /// The checksums of the chunks of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sums {
+    /// There is one chunk, and its checksum is that of the object.
+    Whole,
     /// Here.
     Inline(Box<[u32]>),
     /// In blocks of checksums in sectors of their own.
@@ -96,7 +98,7 @@ impl Object {
         let (data, sums): (&[Extent], &[Extent]) = match &self.body {
             Body::Inline(_) => (&[], &[]),
             Body::Sectors(placed) => match &placed.sums {
-                Sums::Inline(_) => (&placed.extents, &[]),
+                Sums::Whole | Sums::Inline(_) => (&placed.extents, &[]),
                 Sums::Sectors(sums) => (&placed.extents, sums),
             },
         };
@@ -129,8 +131,7 @@ impl Object {
             Body::Sectors(placed) => {
                 encode_extents(&placed.extents, out);
                 match &placed.sums {
-                    // An object of one chunk has the checksum of that chunk.
-                    Sums::Inline(sums) if sums.len() == 1 => {}
+                    Sums::Whole => {}
                     Sums::Inline(sums) => out.extend(sums.iter().flat_map(|sum| sum.to_le_bytes())),
                     Sums::Sectors(extents) => encode_extents(extents, out),
                 }
@@ -164,11 +165,13 @@ impl Object {
             }
             let sums = if flags & HAS_SUM_SECTORS == 0 {
                 let chunks = usize::try_from(chunks_of(len)).ok()?;
-                Sums::Inline(match chunks {
-                    1 => Box::new([crc]),
-                    2..=INLINE_SUMS => (0..chunks).map(|_| from.u32()).collect::<Option<_>>()?,
+                match chunks {
+                    1 => Sums::Whole,
+                    2..=INLINE_SUMS => {
+                        Sums::Inline((0..chunks).map(|_| from.u32()).collect::<Option<_>>()?)
+                    }
                     _ => return None,
-                })
+                }
             } else {
                 let extents = decode_extents(from)?;
                 if sectors_in(&extents) != sum_bytes(len).div_ceil(sector_bytes.into()) {
@@ -176,7 +179,7 @@ impl Object {
                 }
                 Sums::Sectors(extents)
             };
-            Body::Sectors(Box::new(Placed { extents, sums }))
+            Body::Sectors(Placed { extents, sums })
         };
         Some(Self { version, created, modified, len, crc, body, metadata })
     }
@@ -208,19 +211,19 @@ mod tests {
     fn objects_come_back_and_cut_ones_do_not() {
         round_trip(&object(3, Body::Inline(Bytes::from_static(b"abc"))));
         let extents: Extents = smallvec![Extent { file: 1, start: 9, count: 2 }];
-        let sums = Sums::Inline(Box::new([5]));
-        round_trip(&object(5000, Body::Sectors(Box::new(Placed { extents, sums }))));
+        let sums = Sums::Whole;
+        round_trip(&object(5000, Body::Sectors(Placed { extents, sums })));
         let extents: Extents = smallvec![Extent { file: 0, start: 9, count: 256 }];
         let sums = Sums::Sectors(smallvec![Extent { file: 0, start: 500, count: 1 }]);
-        round_trip(&object(1 << 20, Body::Sectors(Box::new(Placed { extents, sums }))));
+        round_trip(&object(1 << 20, Body::Sectors(Placed { extents, sums })));
     }
 
     #[test]
     fn sectors_must_fit_the_length() {
         let extents: Extents = smallvec![Extent { file: 1, start: 9, count: 3 }];
-        let sums = Sums::Inline(Box::new([5]));
+        let sums = Sums::Whole;
         let mut out = Vec::new();
-        object(5000, Body::Sectors(Box::new(Placed { extents, sums }))).encode(&mut out);
+        object(5000, Body::Sectors(Placed { extents, sums })).encode(&mut out);
         assert_eq!(Object::decode(&mut Decoder::new(&out), 4096), None);
     }
 

@@ -6,7 +6,7 @@ use crate::codec::Decoder;
 use crate::data::{ReadError, check_all};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::extent::Extent;
+use crate::extent::{Extent, sectors_in};
 use crate::layout::{Blob, file_name, reserved_sectors};
 use crate::object::Object;
 use crate::store::Usage;
@@ -230,8 +230,12 @@ fn check_space(
 ) {
     let usage = engine.space.usage();
     let is_still = usage.waiting == 0 && usage.unsettled == 0 && engine.is_folded();
-    let spare = state.spare.map_or(0, |spare| u64::from(spare.count));
-    if is_still && usage.total - usage.free != owners.count() + spare {
+    // Segments of the journal that the superblock does not name.
+    let current = engine.journal().map(|journal| journal.segment().0).ok();
+    let mut segments: Vec<Extent> = state.segments.iter().copied().chain(current).collect();
+    segments.retain(|segment| *segment != state.superblock.journal.segment);
+    segments.extend(state.spare);
+    if is_still && usage.total - usage.free != owners.count() + sectors_in(&segments) {
         let why = "it does not agree with the index";
         report.findings.push(Error::damaged("the free map in memory", file_name(0), 0, why));
     }

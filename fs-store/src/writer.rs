@@ -199,7 +199,7 @@ impl Writer {
             let sums = std::mem::take(&mut self.sums);
             let sums = place_sums(&engine.space, sums, len, &|| engine.flush_all())?;
             let extents = std::mem::take(&mut self.extents);
-            Draft { len, crc, body: Body::Sectors(Box::new(Placed { extents, sums })), metadata }
+            Draft { len, crc, body: Body::Sectors(Placed { extents, sums }), metadata }
         };
         // What becomes of the sectors of the draft is now decided there.
         self.store.put_draft(self.key.clone(), draft, self.options.condition, durability)

@@ -91,13 +91,16 @@ fn work(disk: &LogDisk, seed: u64, steps: u64) -> Vec<Commit> {
             }
             7 | 8 => {
                 let mut batch = Batch::new();
-                for part in 0..=rng.below(6) {
+                // Now and then one that is longer than the journal.
+                let is_long = rng.chance(6);
+                for part in 0..=if is_long { 200 } else { rng.below(6) } {
                     let key = key(&mut rng);
                     if rng.chance(3) {
                         batch.delete(key.clone());
                         state.remove(&key);
                     } else {
-                        let len = usize::try_from(len(&mut rng)).unwrap();
+                        let len = if is_long { rng.below(500) } else { len(&mut rng) };
+                        let len = usize::try_from(len).unwrap();
                         let value = bytes(seed ^ (step << 20) ^ part, len);
                         batch.put(key.clone(), value.clone());
                         state.insert(key, value);
