@@ -5,11 +5,10 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
 use crate::checksum::{CHUNK_BYTES, checksum, chunks_of, whole};
 use crate::error::{Error, Result};
-use crate::extent::{Extent, Extents, pieces, push};
+use crate::extent::{Extent, Extents, cut, pieces};
 use crate::layout::file_name;
 use crate::object::{
     Body, INLINE_SUMS, Object, Placed, SUM_BLOCK_BYTES, SUMS_PER_BLOCK, Sums, decode_sum_block,
@@ -40,25 +39,6 @@ fn sectors_of(space: &Space, len: u64) -> (u64, u64) {
     (space.sectors_for(len), space.sectors_for(sums))
 }
 
-/// Cuts the first `count` sectors off.
-fn cut(extents: &mut Extents, count: u64) -> Extents {
-    let mut left = count;
-    let mut taken = Extents::new();
-    let mut rest = Extents::new();
-    for extent in extents.drain(..) {
-        let take = u32::try_from(left.min(extent.count.into())).expect("at most the extent");
-        if take > 0 {
-            push(&mut taken, Extent { count: take, ..extent });
-            left -= u64::from(take);
-        }
-        if take < extent.count {
-            rest.push(Extent { start: extent.start + take, count: extent.count - take, ..extent });
-        }
-    }
-    *extents = rest;
-    taken
-}
-
 /// Writes values to sectors: many in one call, each at the beginning of a sector.
 /// None of them is empty.
 ///
@@ -73,24 +53,10 @@ pub(crate) fn write_values(
     let mut written = Vec::with_capacity(values.len());
     let result = write_groups(space, values, flush, &mut written);
     if let Err(error) = result {
-        space.release(written.iter().flat_map(|written: &Written| extents_of(&written.body)));
+        space.release(written.iter().flat_map(|written| written.body.extents()));
         return Err(error);
     }
     Ok(written)
-}
-
-/// Every extent of a body.
-pub(crate) fn extents_of(body: &Body) -> SmallVec<[Extent; 2]> {
-    match body {
-        Body::Inline(_) => SmallVec::new(),
-        Body::Sectors(placed) => {
-            let mut all: SmallVec<[Extent; 2]> = placed.extents.iter().copied().collect();
-            if let Sums::Sectors(sums) = &placed.sums {
-                all.extend_from_slice(sums);
-            }
-            all
-        }
-    }
 }
 
 fn write_groups(
@@ -108,7 +74,7 @@ fn write_groups(
             count += 1;
         }
         let (group, after) = rest.split_at(count);
-        let goal = written.last().and_then(|written| extents_of(&written.body).last().copied());
+        let goal = written.last().and_then(|written| written.body.extents().last());
         let mut together = space.try_run(sectors, Purpose::Object, goal);
         if together.is_none() && !space.is_ample(sectors) && space.flush_helps(sectors) {
             flush()?;

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use imbl::OrdMap;
 
 use crate::block_file::BlockFile;
-use crate::data::{ReadError, extents_of};
+use crate::data::ReadError;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
@@ -77,6 +77,20 @@ pub(crate) struct Commit {
 pub(crate) struct Counts {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
+}
+
+impl Counts {
+    /// A key that had `old` has `new`.
+    pub(crate) fn replace(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        if let Some(old) = old {
+            self.objects -= 1;
+            self.bytes -= old.len;
+        }
+        if let Some(new) = new {
+            self.objects += 1;
+            self.bytes += new.len;
+        }
+    }
 }
 
 impl Commit {
@@ -169,7 +183,6 @@ impl Engine {
         /// Memory that a kept entry of the index takes, roughly.
         const ENTRY_BYTES: u64 = 300;
         let entries = usize::try_from(cache_bytes / 2 / ENTRY_BYTES).unwrap_or(1 << 20);
-        let salt = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos());
         Self {
             nodes: Nodes::new(Arc::clone(&space), cache_bytes / 2),
             space,
@@ -187,7 +200,7 @@ impl Engine {
             fold: Mutex::new(fold),
             durability,
             segment_limit,
-            salt: AtomicU64::new(u64::try_from(salt & u128::from(u64::MAX)).expect("masked")),
+            salt: AtomicU64::new(now_nanos()),
             _lock: lock,
         }
     }
@@ -231,7 +244,7 @@ impl Engine {
         if self.journal.is_some() || !matches!(error, Error::Damaged { .. }) {
             return error;
         }
-        let state = self.fold.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock_fold();
         match newest_generation(&self.files()[0]) {
             Some(newest) if newest != state.superblock.generation => Error::ChangedUnderneath,
             _ => error,
@@ -321,12 +334,11 @@ impl Engine {
         let committed = match result {
             Ok(committed) => committed,
             Err(error) => {
-                self.space.release(steps.iter().flat_map(|step| match step {
-                    Step::Put { draft, .. } => extents_of(&draft.body),
-                    Step::Delete { .. } | Step::Rename { .. } => {
-                        extents_of(&Body::Inline(Bytes::new()))
-                    }
-                }));
+                let drafts = steps.iter().filter_map(|step| match step {
+                    Step::Put { draft, .. } => Some(&draft.body),
+                    Step::Delete { .. } | Step::Rename { .. } => None,
+                });
+                self.space.release(drafts.flat_map(Body::extents));
                 return Err(error);
             }
         };
@@ -461,8 +473,7 @@ fn plan(
                 if let Some(old) = &old {
                     Op::Delete(Arc::clone(key)).encode(&mut plan.payload);
                     plan.given_up.extend(old.extents());
-                    plan.counts.objects -= 1;
-                    plan.counts.bytes -= old.len;
+                    plan.counts.replace(Some(old), None);
                     plan.changes.push((Arc::clone(key), None));
                 }
                 plan.objects.push(old);
@@ -475,8 +486,7 @@ fn plan(
                 check(to, *condition, old.as_deref())?;
                 if from != to {
                     Op::Delete(Arc::clone(from)).encode(&mut plan.payload);
-                    plan.counts.objects -= 1;
-                    plan.counts.bytes -= object.len;
+                    plan.counts.replace(Some(&object), None);
                     plan.changes.push((Arc::clone(from), None));
                     let moved = Arc::new(Object { version, ..(*object).clone() });
                     plan.put(to, &moved, old.as_ref());
@@ -494,14 +504,8 @@ fn plan(
 impl Plan {
     fn put(&mut self, key: &Key, object: &Arc<Object>, old: Option<&Arc<Object>>) {
         Op::Put(Arc::clone(key), Arc::clone(object)).encode(&mut self.payload);
-        match old {
-            Some(old) => {
-                self.given_up.extend(old.extents());
-                self.counts.bytes -= old.len;
-            }
-            None => self.counts.objects += 1,
-        }
-        self.counts.bytes += object.len;
+        self.given_up.extend(old.iter().flat_map(|old| old.extents()));
+        self.counts.replace(old.map(|old| &**old), Some(object));
         self.changes.push((Arc::clone(key), Some(Arc::clone(object))));
     }
 }
@@ -532,7 +536,7 @@ impl View {
 impl Engine {
     /// Sectors of the journal, the spare segment included.
     pub(crate) fn journal_sectors(&self) -> u64 {
-        let state = self.fold.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock_fold();
         let current = self.journal.as_ref().map(|journal| journal.segment().0);
         let extents = state.segments.iter().copied().chain(state.spare).chain(current);
         extents.map(|extent| u64::from(extent.count)).sum()
@@ -546,7 +550,7 @@ impl Engine {
 
     /// Gives the spare segment of the journal back.
     pub(crate) fn drop_spare(&self) {
-        let mut state = self.fold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock_fold();
         let _commit = self.lock_commit();
         self.space.give_up(state.spare.take(), 0);
         self.space.tick();

@@ -77,6 +77,25 @@ pub(crate) fn push(extents: &mut Extents, extent: Extent) {
     extents.push(extent);
 }
 
+/// Cuts the first `count` sectors off.
+pub(crate) fn cut(extents: &mut Extents, count: u64) -> Extents {
+    let mut left = count;
+    let mut taken = Extents::new();
+    let mut rest = Extents::new();
+    for extent in extents.drain(..) {
+        let take = u32::try_from(left.min(extent.count.into())).expect("at most the extent");
+        if take > 0 {
+            push(&mut taken, Extent { count: take, ..extent });
+            left -= u64::from(take);
+        }
+        if take < extent.count {
+            rest.push(Extent { start: extent.start + take, count: extent.count - take, ..extent });
+        }
+    }
+    *extents = rest;
+    taken
+}
+
 /// Where the bytes from `offset` on of what lies in `extents` are: pieces as
 /// block file, byte offset in it and length, at most `len` bytes together.
 pub(crate) fn pieces(
@@ -128,6 +147,16 @@ mod tests {
         assert_eq!(of(1536, 100), [(0, 4096, 100)]);
         assert_eq!(of(1 << 40, 1), []);
         assert_eq!(of(0, 0), []);
+    }
+
+    #[test]
+    fn extents_are_cut_between_sectors() {
+        let mut extents = Extents::from_slice(&[extent(0, 2, 2), extent(1, 10, 4)]);
+        assert_eq!(cut(&mut extents, 3)[..], [extent(0, 2, 2), extent(1, 10, 1)]);
+        assert_eq!(extents[..], [extent(1, 11, 3)]);
+        assert!(cut(&mut extents, 0).is_empty());
+        assert_eq!(cut(&mut extents, 3)[..], [extent(1, 11, 3)]);
+        assert!(extents.is_empty());
     }
 
     #[test]

@@ -19,10 +19,10 @@ use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::data::{extents_of, write_values};
+use crate::data::write_values;
 use crate::engine::{Counts, Engine};
 use crate::error::{Error, Result};
-use crate::extent::{Extent, Extents};
+use crate::extent::Extent;
 use crate::frame::{Key, frame_bytes};
 use crate::free_map::{MapChange, UsedMap};
 use crate::journal::{BLOCK_BYTES, Replay};
@@ -79,7 +79,8 @@ struct Made {
 }
 
 impl Engine {
-    fn lock_fold(&self) -> MutexGuard<'_, FoldState> {
+    // A fold that a panic has cut short has published nothing.
+    pub(crate) fn lock_fold(&self) -> MutexGuard<'_, FoldState> {
         self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,14 +246,7 @@ impl Engine {
         let root = self.root();
         let mut counts = Counts { objects: superblock.objects, bytes: superblock.object_bytes };
         for (key, object) in changes {
-            if let Some(old) = self.nodes.find(&root, key)? {
-                counts.objects -= 1;
-                counts.bytes -= old.len;
-            }
-            if let Some(object) = object {
-                counts.objects += 1;
-                counts.bytes += object.len;
-            }
+            counts.replace(self.nodes.find(&root, key)?.as_ref(), object.as_deref());
         }
         Ok(counts)
     }
@@ -355,7 +349,7 @@ impl Engine {
         };
         let is_placed = written.is_some();
         let written = written.unwrap_or_default();
-        taken.extend(written.iter().flat_map(|written| extents_of(&written.body)));
+        taken.extend(written.iter().flat_map(|written| written.body.extents()));
         let mut bodies = written.into_iter().map(|written| written.body);
         Ok(frozen
             .iter()
@@ -469,30 +463,16 @@ impl Engine {
             taken => taken?,
         };
         let segment = taken[0];
-        // One for a long commit is full soon anyway.
+        // A flush of what was written before is faster than one of space that was
+        // never used. One for a long commit is full soon anyway.
         if room <= usual
-            && let Err(error) = self.clear_segment(segment)
+            && let Err(error) = self.space.clear(segment)
         {
             self.space.release(taken);
             return Err(error);
         }
         self.space.settle([segment]);
         Ok(segment)
-    }
-
-    /// Writes zeros: a flush of what was written before is faster than one of
-    /// space that was never used.
-    fn clear_segment(&self, segment: Extent) -> Result<()> {
-        let zeros = vec![0; 256 << 10];
-        let len = u64::from(segment.count) * u64::from(self.space.sector_bytes);
-        let mut at = 0;
-        while at < len {
-            let count = usize::try_from(len - at).unwrap_or(zeros.len()).min(zeros.len());
-            let extents = Extents::from_elem(segment, 1);
-            self.space.write(&extents, at, &[IoSlice::new(&zeros[..count])])?;
-            at += count as u64;
-        }
-        Ok(())
     }
 }
 

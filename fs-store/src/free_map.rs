@@ -9,9 +9,9 @@ use alloc_core::{FreeMap, SectorCount, SectorSet};
 
 use crate::checksum::checksum;
 use crate::codec::{Decoder, put_varint};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extent::Extent;
-use crate::layout::{Blob, PAGE_BYTES, PAGE_SECTORS, file_name};
+use crate::layout::{Blob, PAGE_BYTES, PAGE_SECTORS};
 use crate::space::{Purpose, Space};
 use crate::tree::read_blob;
 
@@ -57,11 +57,7 @@ impl UsedMap {
         let mut map = Self { files: Vec::new(), table };
         let Some(blob) = table else { return Ok(map) };
         let bytes = read_blob(space, blob, "the table of the free map")?;
-        let bad = || {
-            let offset = space.offset_of(blob.extent);
-            let file = file_name(blob.extent.file);
-            Error::damaged("the table of the free map", file, offset, "it is not one")
-        };
+        let bad = || space.damaged("the table of the free map", blob.extent, 0, "it is not one");
         let mut from = Decoder::new(&bytes);
         for _ in 0..from.count(1).ok_or_else(bad)? {
             let count = from.count(1).ok_or_else(bad)?;
@@ -313,15 +309,8 @@ impl FileMap {
         for index in 0..self.pages.len() {
             let Some(blob) = self.pages[index].blob else { continue };
             let bytes = read_blob(space, blob, "a page of the free map")?;
-            let offset = space.offset_of(blob.extent);
-            let bad = || {
-                Error::damaged(
-                    "a page of the free map",
-                    file_name(blob.extent.file),
-                    offset,
-                    "it has another size",
-                )
-            };
+            let why = "it has another size";
+            let bad = || space.damaged("a page of the free map", blob.extent, 0, why);
             if bytes.len() != PAGE_BYTES {
                 return Err(bad());
             }

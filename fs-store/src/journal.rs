@@ -331,14 +331,8 @@ pub(crate) fn replay(space: &Space, head: JournalHead) -> Result<Replay> {
             };
             let Some((start, header, payload)) = frame_from(&bytes, at, belongs) else { break };
             let Some(ops) = frame::decode_ops(payload, space.sector_bytes) else {
-                let offset = space.offset_of(segment) + start as u64;
-                let file = crate::layout::file_name(segment.file);
-                return Err(Error::damaged(
-                    "a frame of the journal",
-                    file,
-                    offset,
-                    "it holds an unknown step",
-                ));
+                let why = "it holds an unknown step";
+                return Err(space.damaged("a frame of the journal", segment, start as u64, why));
             };
             at = start + usize::try_from(frame_bytes(payload.len())).expect("in memory");
             for op in &ops {
@@ -364,9 +358,7 @@ pub(crate) fn replay(space: &Space, head: JournalHead) -> Result<Replay> {
         };
         let is_new = !found.segments.contains(&following) && epoch > found.epoch;
         if !is_new {
-            let file = crate::layout::file_name(segment.file);
-            let offset = space.offset_of(segment);
-            return Err(Error::damaged("the journal", file, offset, "its segments go round"));
+            return Err(space.damaged("the journal", segment, 0, "its segments go round"));
         }
         found.segments.push(following);
         (segment, found.epoch) = (following, epoch);
@@ -396,10 +388,8 @@ const FIRST_BYTES: usize = 16 << 10;
 /// The bytes of a segment, or the first of them if it has no frame of this use.
 fn read_segment(space: &Space, segment: Extent, epoch: u64) -> Result<Vec<u8>> {
     let len = usize::try_from(u64::from(segment.count) * u64::from(space.sector_bytes));
-    let len = len.map_err(|_| {
-        let file = crate::layout::file_name(segment.file);
-        Error::damaged("the journal", file, space.offset_of(segment), "a segment is too large")
-    })?;
+    let len =
+        len.map_err(|_| space.damaged("the journal", segment, 0, "a segment is too large"))?;
     let mut bytes = Vec::new();
     space.read_onto(&[segment], 0, len.min(FIRST_BYTES), &mut bytes)?;
     let block = usize::try_from(BLOCK_BYTES).expect("small");
@@ -438,10 +428,8 @@ fn check_tail(
             && header.seq > seq
             && header.durable >= seq
         {
-            let file = crate::layout::file_name(segment.file);
-            let offset = space.offset_of(segment) + at as u64;
             let why = "a commit that was flushed is not whole";
-            return Err(Error::damaged("the journal", file, offset, why));
+            return Err(space.damaged("the journal", segment, at as u64, why));
         }
     }
     Ok(())

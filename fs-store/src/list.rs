@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::codec::Decoder;
 use crate::engine::Overlay;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frame::Key;
 use crate::object::Object;
 use crate::snapshot::Snapshot;
@@ -320,12 +319,7 @@ impl List {
     fn stat(&self, found: Found) -> Result<Stat> {
         let object = match found {
             Found::Here(object) => object.expect("deleted keys are passed over"),
-            Found::Encoded(value) => {
-                let sector_bytes = self.snapshot.engine().space.sector_bytes;
-                let object = Object::decode(&mut Decoder::new(&value), sector_bytes);
-                let bad = || Error::damaged("the index", "", 0, "an entry is no object");
-                Arc::new(object.ok_or_else(bad)?)
-            }
+            Found::Encoded(value) => Arc::new(self.snapshot.engine().nodes.decode(&value)?),
         };
         Ok(Stat::of(&object))
     }

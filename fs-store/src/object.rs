@@ -92,17 +92,24 @@ pub(crate) fn decode_sum_block(block: &[u8]) -> Option<Vec<u32>> {
     (checksum(sums) == u32::from_le_bytes(*crc)).then(|| sums.chunks_exact(4).map(number).collect())
 }
 
-impl Object {
-    /// Every extent that belongs to the object, those of its checksums too.
+impl Body {
+    /// Every extent that belongs to it, those of its checksums too.
     pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
-        let (data, sums): (&[Extent], &[Extent]) = match &self.body {
-            Body::Inline(_) => (&[], &[]),
-            Body::Sectors(placed) => match &placed.sums {
+        let (data, sums): (&[Extent], &[Extent]) = match self {
+            Self::Inline(_) => (&[], &[]),
+            Self::Sectors(placed) => match &placed.sums {
                 Sums::Whole | Sums::Inline(_) => (&placed.extents, &[]),
                 Sums::Sectors(sums) => (&placed.extents, sums),
             },
         };
         data.iter().chain(sums).copied()
+    }
+}
+
+impl Object {
+    /// Every extent that belongs to the object.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.body.extents()
     }
 
     /// Appends the object to a record.

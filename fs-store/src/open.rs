@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, IoSlice};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use alloc_core::{FreeMap, SectorCount};
 
@@ -203,30 +203,33 @@ fn create(
     let limits =
         Limits { store_id: superblock.store_id, file_sectors, total_bytes: options.max_bytes };
     let space = Arc::new(Space::new(Arc::clone(disk), files, maps, sector_bytes, limits));
-    let engine = assemble(space, superblock.clone(), used, options, lock, Counts::default());
+    let counts = Counts::default();
+    let engine = assemble(space, superblock.clone(), 1, used, options, lock, counts);
     engine.write_superblock(&superblock)?;
     Ok(engine)
 }
 
-/// Puts an engine together that has nothing in its journal.
+/// Puts an engine together that has nothing in its journal, and commits from the
+/// number `next` on.
 fn assemble(
     space: Arc<Space>,
     superblock: Superblock,
+    next: u64,
     used: UsedMap,
     options: &OpenOptions,
     lock: Option<Arc<dyn DiskFile>>,
     counts: Counts,
 ) -> Engine {
     let root = Root { blob: superblock.root, levels: superblock.levels, generation: 1 };
-    let journal = (!options.read_only)
-        .then(|| Journal::new(Arc::clone(&space), superblock.journal, session()));
+    let head = JournalHead { seq: next, ..superblock.journal };
+    let journal = (!options.read_only).then(|| Journal::new(Arc::clone(&space), head, session()));
     let fold =
         FoldState { superblock, used, segments: Vec::new(), spare: None, begun: None, last: None };
     let (cache, durability) = (options.cache_bytes, options.durability);
-    let reserved = fold.superblock.clone();
     let limit = options.journal_bytes;
     let engine = Engine::new(space, cache, journal, root, counts, fold, durability, limit, lock);
-    engine.space.set_reserve(engine.reserve_sectors(&reserved));
+    let reserve = engine.reserve_sectors(&engine.lock_fold().superblock);
+    engine.space.set_reserve(reserve);
     engine
 }
 
@@ -323,12 +326,8 @@ fn open_state(
     }
     drop(nodes);
     let space = Arc::new(Space::new(Arc::clone(disk), block_files, maps, sector_bytes, limits));
-    let mut ahead = superblock.clone();
-    if let Some(last) = last {
-        ahead.journal.seq = last + 1;
-    }
-    let engine = assemble(space, ahead, used, options, lock, counts);
-    engine.fold.lock().unwrap_or_else(PoisonError::into_inner).superblock = superblock.clone();
+    let next = last.map_or(superblock.journal.seq, |last| last + 1);
+    let engine = assemble(space, superblock.clone(), next, used, options, lock, counts);
     {
         let mut commit = engine.lock_commit();
         for (key, object) in &overlay {
@@ -409,22 +408,15 @@ fn apply(
     overlay: &BTreeMap<Key, Option<Arc<Object>>>,
 ) -> Result<()> {
     for (key, object) in overlay {
-        if let Some(old) = nodes.find(root, key)? {
-            let extents: Vec<Extent> = old.extents().collect();
-            used.remove(&extents);
-            counts.objects -= 1;
-            counts.bytes -= old.len;
-        }
-        if let Some(object) = object {
-            counts.objects += 1;
-            counts.bytes += object.len;
-        }
+        let old = nodes.find(root, key)?;
+        let extents: Vec<Extent> = old.iter().flat_map(Object::extents).collect();
+        used.remove(&extents);
+        counts.replace(old.as_ref(), object.as_deref());
     }
     for object in overlay.values().flatten() {
         if let Some(extent) = used.first_used(object.extents()) {
-            let offset = u64::from(extent.start) * u64::from(nodes.space.sector_bytes);
             let why = "a commit names sectors that something else uses";
-            return Err(Error::damaged("the journal", file_name(extent.file), offset, why));
+            return Err(nodes.space.damaged("the journal", extent, 0, why));
         }
         let extents: Vec<Extent> = object.extents().collect();
         used.insert(&extents);

@@ -253,6 +253,17 @@ impl Space {
         u64::from(extent.start) * u64::from(self.sector_bytes)
     }
 
+    /// What is recorded in an extent, from byte `offset` of it on, breaks a rule.
+    pub(crate) fn damaged(
+        &self,
+        what: &'static str,
+        extent: Extent,
+        offset: u64,
+        why: &'static str,
+    ) -> Error {
+        Error::damaged(what, file_name(extent.file), self.offset_of(extent) + offset, why)
+    }
+
     /// Sectors for so many bytes.
     pub(crate) fn sectors_for(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.sector_bytes.into())
@@ -374,37 +385,41 @@ impl Space {
         goal: Option<Extent>,
         is_last: bool,
     ) -> Option<Extents> {
-        self.reclaim(state);
-        let pieces = MOST_PIECES + MORE_PIECES * state.free_count() / state.total().max(1);
-        let least = u32::try_from(count.div_ceil(pieces)).unwrap_or(u32::MAX);
-        if purpose == Purpose::Object && state.free_count() < count + state.reserve {
+        if let Some(run) = self.take_one(state, count, purpose, goal) {
+            return Some(run);
+        }
+        if purpose == Purpose::Own || state.free_count() < count + state.reserve {
             return None;
         }
-        let taken = match state.take_run(count, goal) {
-            Some(run) => Extents::from_elem(run, 1),
-            None if purpose == Purpose::Object => {
-                let is_ample = state.free_count() >= count + state.total() / SLACK_PART;
-                if !is_ample && !is_last {
-                    return None;
-                }
-                state.take_pieces(count, if is_last { 1 } else { least })?
-            }
-            None => return None,
-        };
+        let is_ample = state.free_count() >= count + state.total() / SLACK_PART;
+        if !is_ample && !is_last {
+            return None;
+        }
+        let pieces = MOST_PIECES + MORE_PIECES * state.free_count() / state.total().max(1);
+        let least = u32::try_from(count.div_ceil(pieces)).unwrap_or(u32::MAX);
+        let taken = state.take_pieces(count, if is_last { 1 } else { least })?;
         state.unsettled += count;
         Some(taken)
     }
 
-    /// Takes `count` sectors in one run, if there is one and much else is free too:
-    /// nothing grows for it.
+    /// Takes `count` sectors in one run, if there is one: nothing grows for it.
     pub(crate) fn try_run(
         &self,
         count: u64,
         purpose: Purpose,
         goal: Option<Extent>,
     ) -> Option<Extents> {
-        let mut state = self.lock();
-        self.reclaim(&mut state);
+        self.take_one(&mut self.lock(), count, purpose, goal)
+    }
+
+    fn take_one(
+        &self,
+        state: &mut State,
+        count: u64,
+        purpose: Purpose,
+        goal: Option<Extent>,
+    ) -> Option<Extents> {
+        self.reclaim(state);
         if purpose == Purpose::Object && state.free_count() < count + state.reserve {
             return None;
         }
@@ -650,6 +665,17 @@ impl Space {
                 source = rest;
             }
             files[usize::from(file)].write_at(&parts, at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes zeros.
+    pub(crate) fn clear(&self, extent: Extent) -> Result<()> {
+        let zeros = vec![0; 256 << 10];
+        let len = u64::from(extent.count) * u64::from(self.sector_bytes);
+        for at in (0..len).step_by(zeros.len()) {
+            let count = usize::try_from(len - at).unwrap_or(zeros.len()).min(zeros.len());
+            self.write(&[extent], at, &[IoSlice::new(&zeros[..count])])?;
         }
         Ok(())
     }

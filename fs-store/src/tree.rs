@@ -23,7 +23,7 @@ use quick_cache::sync::Cache;
 use crate::checksum::checksum;
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
-use crate::layout::{Blob, file_name};
+use crate::layout::Blob;
 use crate::object::Object;
 use crate::space::Space;
 
@@ -87,8 +87,17 @@ impl Nodes {
 
     /// The index is not what was written.
     fn damaged(&self, blob: Blob, why: &'static str) -> Error {
-        let offset = self.space.offset_of(blob.extent);
-        Error::damaged("a node of the index", file_name(blob.extent.file), offset, why)
+        self.space.damaged("a node of the index", blob.extent, 0, why)
+    }
+
+    /// The object of an entry that a cursor was on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub(crate) fn decode(&self, value: &[u8]) -> Result<Object> {
+        let object = Object::decode(&mut Decoder::new(value), self.space.sector_bytes);
+        object.ok_or_else(|| Error::damaged("the index", "", 0, "an entry is no object"))
     }
 
     /// The object of a key.
@@ -161,9 +170,7 @@ pub(crate) fn read_blob(space: &Space, blob: Blob, what: &'static str) -> Result
     let mut bytes = Vec::new();
     space.read_onto(&[blob.extent], 0, blob.len as usize, &mut bytes)?;
     if checksum(&bytes) != blob.crc {
-        let offset = space.offset_of(blob.extent);
-        let why = "its checksum is another one";
-        return Err(Error::damaged(what, file_name(blob.extent.file), offset, why));
+        return Err(space.damaged(what, blob.extent, 0, "its checksum is another one"));
     }
     Ok(bytes)
 }

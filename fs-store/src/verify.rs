@@ -2,7 +2,6 @@
 
 use alloc_core::{SectorCount, SectorSet};
 
-use crate::codec::Decoder;
 use crate::data::{ReadError, check_all};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -98,7 +97,7 @@ pub(crate) fn verify(engine: &Engine, mut progress: impl FnMut(u64, u64)) -> Res
         engine.fold_all()?;
     }
     // No fold comes between, so that the map and the index are of one state.
-    let state = engine.fold.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let state = engine.lock_fold();
     let view = engine.view();
     let bytes = u64::from(engine.space.sector_bytes);
     let mut owners = Owners {
@@ -250,9 +249,7 @@ fn for_each_object(
     let nodes = &engine.nodes;
     let mut cursor = Cursor::at_or_above(nodes, root, &[])?;
     while let Some((key, value)) = cursor.entry(nodes, true)? {
-        let object = Object::decode(&mut Decoder::new(&value), engine.space.sector_bytes);
-        let bad = || Error::damaged("the index", "", 0, "an entry is no object");
-        seen(&key, &object.ok_or_else(bad)?)?;
+        seen(&key, &nodes.decode(&value)?)?;
         cursor.forward(nodes)?;
     }
     Ok(())

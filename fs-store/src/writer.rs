@@ -8,7 +8,7 @@ use crate::checksum::{CHUNK_BYTES, checksum, whole};
 use crate::data::place_sums;
 use crate::engine::Draft;
 use crate::error::{Error, Result};
-use crate::extent::{Extent, Extents, push, sectors_in};
+use crate::extent::{Extents, cut, push, sectors_in};
 use crate::frame::Key;
 use crate::object::{Body, INLINE_BYTES, Placed};
 use crate::options::{Durability, PutOptions};
@@ -208,25 +208,9 @@ impl Writer {
     /// Gives back the sectors that were taken ahead.
     fn give_back_rest(&mut self) {
         let space = &self.store.engine().space;
-        let mut left = space.sectors_for(self.written);
-        let mut kept = Extents::new();
-        let mut rest = Vec::new();
-        for extent in self.extents.drain(..) {
-            let keep = u32::try_from(left.min(extent.count.into())).expect("at most the extent");
-            left -= u64::from(keep);
-            if keep > 0 {
-                push(&mut kept, Extent { count: keep, ..extent });
-            }
-            if keep < extent.count {
-                rest.push(Extent {
-                    start: extent.start + keep,
-                    count: extent.count - keep,
-                    ..extent
-                });
-            }
-        }
+        let kept = cut(&mut self.extents, space.sectors_for(self.written));
+        let rest = std::mem::replace(&mut self.extents, kept);
         space.release(rest);
-        self.extents = kept;
     }
 }
 
