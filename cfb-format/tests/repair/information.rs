@@ -278,12 +278,12 @@ fn lengths(sample: &Sample) -> &'static [usize] {
     }
 }
 
-#[test]
-fn what_is_known_of_a_stream_comes_back_from_an_overwritten_fat() {
+/// Overwrites these places of all samples.
+fn overwrite_all(places_of: fn(&Sample) -> Vec<usize>) {
     let (mut cases, mut complaints) = (0, Vec::new());
     let mut counts: BTreeMap<Known, usize> = BTreeMap::new();
     for sample in samples() {
-        let places = sample.fat_places();
+        let places = places_of(&sample);
         let (more, found) = overwrite(&sample, &places, lengths(&sample), &mut counts);
         cases += more;
         complaints.extend(found);
@@ -293,17 +293,13 @@ fn what_is_known_of_a_stream_comes_back_from_an_overwritten_fat() {
 }
 
 #[test]
+fn what_is_known_of_a_stream_comes_back_from_an_overwritten_fat() {
+    overwrite_all(Sample::fat_places);
+}
+
+#[test]
 fn what_is_known_of_a_stream_comes_back_from_an_overwritten_mini_fat() {
-    let (mut cases, mut complaints) = (0, Vec::new());
-    let mut counts: BTreeMap<Known, usize> = BTreeMap::new();
-    for sample in samples() {
-        let places = sample.mini_fat_places();
-        let (more, found) = overwrite(&sample, &places, lengths(&sample), &mut counts);
-        cases += more;
-        complaints.extend(found);
-    }
-    println!("{cases} cases, streams by what is known of them: {counts:?}");
-    expect_none(&complaints, cases);
+    overwrite_all(Sample::mini_fat_places);
 }
 
 #[test]

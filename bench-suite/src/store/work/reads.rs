@@ -26,6 +26,18 @@ fn fill(seat: &Seat, count: usize, len: usize) {
     }
 }
 
+/// Plain calls that read as much as [`read`] does.
+fn whole_raws(dir: &Path, ops: usize, len_bytes: usize) -> Vec<Raw> {
+    let of = |name| Preads { name, file_bytes: ops * len_bytes, len_bytes, ops };
+    let mut raws = vec![Raw::preads(0, dir, of(PREAD_NEW))];
+    for row in 0..2 {
+        raws.push(Raw::preads(row, dir, of(PREAD)));
+        raws.push(Raw::preads(row, dir, of(PREAD_CRC)));
+        raws.push(Raw::memcpy(row, ops, len_bytes));
+    }
+    raws
+}
+
 /// Reads all objects in random order, in both ways.
 fn read(store: &dyn Contestant, keys: &[(usize, String)], len: usize) -> Vec<(usize, Spent)> {
     let ((), whole) = time(keys.len(), || {
@@ -107,15 +119,7 @@ impl Workload for Small {
     }
 
     fn raws(&self, dir: &Path) -> Vec<Raw> {
-        let ops = self.keys.len();
-        let of = |name| Preads { name, file_bytes: ops * Self::LEN, len_bytes: Self::LEN, ops };
-        let mut raws = vec![Raw::preads(0, dir, of(PREAD_NEW))];
-        for row in 0..2 {
-            raws.push(Raw::preads(row, dir, of(PREAD)));
-            raws.push(Raw::preads(row, dir, of(PREAD_CRC)));
-            raws.push(Raw::memcpy(row, ops, Self::LEN));
-        }
-        raws
+        whole_raws(dir, self.keys.len(), Self::LEN)
     }
 }
 
@@ -171,15 +175,7 @@ impl Workload for Medium {
     }
 
     fn raws(&self, dir: &Path) -> Vec<Raw> {
-        let ops = self.keys.len();
-        let of = |name| Preads { name, file_bytes: ops * Self::LEN, len_bytes: Self::LEN, ops };
-        let mut raws = vec![Raw::preads(0, dir, of(PREAD_NEW))];
-        for row in 0..2 {
-            raws.push(Raw::preads(row, dir, of(PREAD)));
-            raws.push(Raw::preads(row, dir, of(PREAD_CRC)));
-            raws.push(Raw::memcpy(row, ops, Self::LEN));
-        }
-        raws
+        whole_raws(dir, self.keys.len(), Self::LEN)
     }
 }
 
