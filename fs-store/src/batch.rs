@@ -104,14 +104,15 @@ impl Batch {
             INLINE_BYTES
         };
         // First what can fail without a trace.
+        let mut encoded = Vec::with_capacity(self.changes.len());
         for change in &self.changes {
             match change {
                 Change::Put { key, metadata, .. } => {
                     check_key(key)?;
-                    encode_metadata(metadata)?;
+                    encoded.push(encode_metadata(metadata)?);
                 }
-                Change::Delete { key, .. } => drop(check_key(key)?),
-                Change::Rename { from, to, .. } => drop((check_key(from)?, check_key(to)?)),
+                Change::Delete { key, .. } => check_key(key)?,
+                Change::Rename { from, to, .. } => check_key(from).and_then(|()| check_key(to))?,
             }
         }
         let long: Vec<&[u8]> = self
@@ -123,34 +124,27 @@ impl Batch {
             })
             .collect();
         let written = write_values(&engine.space, &long, &|| engine.flush_all())?;
-        let mut written = written.into_iter();
-        self.changes
-            .iter()
-            .map(|change| {
-                Ok(match change {
-                    Change::Put { key, value, condition, metadata } => {
-                        let Written { body, crc } = if value.len() > riding {
-                            written.next().expect("one for each long value")
-                        } else {
-                            Written {
-                                body: Body::Inline(Bytes::copy_from_slice(value)),
-                                crc: checksum(value),
-                            }
-                        };
-                        let metadata = encode_metadata(metadata)?;
-                        let draft = Draft { len: value.len() as u64, crc, body, metadata };
-                        Step::Put { key: check_key(key)?, draft, condition: *condition }
-                    }
-                    Change::Delete { key, condition } => {
-                        Step::Delete { key: check_key(key)?, condition: *condition }
-                    }
-                    Change::Rename { from, to, condition } => Step::Rename {
-                        from: check_key(from)?,
-                        to: check_key(to)?,
-                        condition: *condition,
-                    },
-                })
-            })
-            .collect()
+        let (mut written, mut encoded) = (written.into_iter(), encoded.into_iter());
+        let step = |change: &Change| match change {
+            Change::Put { key, value, condition, .. } => {
+                let Written { body, crc } = if value.len() > riding {
+                    written.next().expect("one for each long value")
+                } else {
+                    let body = Body::Inline(Bytes::copy_from_slice(value));
+                    Written { body, crc: checksum(value) }
+                };
+                let metadata = encoded.next().expect("one for each put");
+                let draft = Draft { len: value.len() as u64, crc, body, metadata };
+                Step::Put { key: key[..].into(), draft, condition: *condition }
+            }
+            Change::Delete { key, condition } => {
+                Step::Delete { key: key[..].into(), condition: *condition }
+            }
+            Change::Rename { from, to, condition } => {
+                let (from, to) = (from[..].into(), to[..].into());
+                Step::Rename { from, to, condition: *condition }
+            }
+        };
+        Ok(self.changes.iter().map(step).collect())
     }
 }

@@ -115,11 +115,17 @@ pub struct Usage {
     pub files: u64,
 }
 
-pub(crate) fn check_key(key: &[u8]) -> Result<Key> {
+/// Whether these bytes may be a key.
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(Error::Key { len: key.len(), max: MAX_KEY_BYTES });
     }
-    Ok(key.into())
+    Ok(())
+}
+
+fn to_key(key: impl AsRef<[u8]>) -> Result<Key> {
+    check_key(key.as_ref())?;
+    Ok(key.as_ref().into())
 }
 
 pub(crate) fn encode_metadata(metadata: &[(String, Vec<u8>)]) -> Result<Bytes> {
@@ -215,7 +221,7 @@ impl Store {
         value: impl AsRef<[u8]>,
         options: &PutOptions,
     ) -> Result<Stat> {
-        let key = check_key(key.as_ref())?;
+        let key = to_key(key)?;
         let durability = options.durability.unwrap_or(self.engine.durability);
         let metadata = encode_metadata(&options.metadata)?;
         let draft = self.draft(value.as_ref(), metadata, durability)?;
@@ -279,7 +285,7 @@ impl Store {
     ///
     /// As [`Store::writer`], and [`Error::Metadata`].
     pub fn writer_with(&self, key: impl AsRef<[u8]>, options: &PutOptions) -> Result<Writer> {
-        let key = check_key(key.as_ref())?;
+        let key = to_key(key)?;
         self.engine.journal()?.check()?;
         let metadata = encode_metadata(&options.metadata)?;
         Ok(Writer::new(self.clone(), key, metadata, options.clone()))
@@ -325,7 +331,7 @@ impl Store {
     ///
     /// As [`Store::delete`], and those of the condition.
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &PutOptions) -> Result<bool> {
-        let key = check_key(key.as_ref())?;
+        let key = to_key(key)?;
         let durability = options.durability.unwrap_or(self.engine.durability);
         let step = Step::Delete { key, condition: options.condition };
         let committed = self.engine.commit(&[step], durability)?;
@@ -353,7 +359,7 @@ impl Store {
         to: impl AsRef<[u8]>,
         options: &PutOptions,
     ) -> Result<()> {
-        let (from, to) = (check_key(from.as_ref())?, check_key(to.as_ref())?);
+        let (from, to) = (to_key(from)?, to_key(to)?);
         let durability = options.durability.unwrap_or(self.engine.durability);
         let step = Step::Rename { from, to, condition: options.condition };
         self.engine.commit(&[step], durability).map(drop)
